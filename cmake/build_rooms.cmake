@@ -1,0 +1,40 @@
+# One object library per room, all of them joined into libsyncopate.
+add_library(room_settings INTERFACE)
+target_include_directories(room_settings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+target_link_libraries(room_settings INTERFACE syncopate_small syncopate_warnings syncopate_sanitizers)
+
+configure_file(${CMAKE_SOURCE_DIR}/cmake/version.h.in ${CMAKE_BINARY_DIR}/generated/syncopate/version.h @ONLY)
+
+# torch's headers cost seconds to parse: every torch room reuses one precompiled header.
+add_library(syncopate_pch OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
+target_link_libraries(syncopate_pch PRIVATE room_settings syncopate_torch)
+target_precompile_headers(syncopate_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+
+set(SYNCOPATE_OBJECTS "")
+foreach(room ${SYNCOPATE_ROOMS})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/syncopate/${room}/*.cpp)
+  if(NOT sources)
+    continue()
+  endif()
+  add_library(room_${room} OBJECT ${sources})
+  target_link_libraries(room_${room} PRIVATE room_settings)
+  if(NOT room IN_LIST SYNCOPATE_PAPER_ROOMS)
+    target_link_libraries(room_${room} PRIVATE syncopate_torch)
+    if(NOT room STREQUAL "cli")
+      target_precompile_headers(room_${room} REUSE_FROM syncopate_pch)
+    endif()
+  endif()
+  if(NOT room STREQUAL "cli")
+    list(APPEND SYNCOPATE_OBJECTS $<TARGET_OBJECTS:room_${room}>)
+  endif()
+endforeach()
+
+include(kernels OPTIONAL)
+
+add_library(syncopate STATIC ${SYNCOPATE_OBJECTS})
+add_library(Syncopate::syncopate ALIAS syncopate)
+target_include_directories(syncopate PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_link_libraries(syncopate PUBLIC fmt::fmt nlohmann_json::nlohmann_json Threads::Threads
+                                       PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)
+target_link_libraries(syncopate INTERFACE $<BUILD_INTERFACE:syncopate_torch> $<BUILD_INTERFACE:syncopate_sanitizers>
+                                          ${UTF8PROC_LIBRARY} ${CMAKE_DL_LIBS})

@@ -1,0 +1,26 @@
+# Everything that is not ours. Debian 12's packages are the default; -DCMAKE_PREFIX_PATH points at another libtorch.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(Torch REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+
+add_library(syncopate_torch INTERFACE)
+target_include_directories(syncopate_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(syncopate_torch INTERFACE ${TORCH_LIBRARIES} Threads::Threads)
+# PyPI's libtorch contains Gloo but neither ships its headers nor says so; Debian's libgloo-dev headers serve.
+target_compile_definitions(syncopate_torch INTERFACE USE_C10D_GLOO USE_DISTRIBUTED)
+
+find_path(GLOO_INCLUDE gloo/algorithm.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_path(UTF8PROC_INCLUDE utf8proc.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_library(UTF8PROC_LIBRARY utf8proc HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+
+add_library(syncopate_small INTERFACE)
+target_link_libraries(syncopate_small INTERFACE fmt::fmt nlohmann_json::nlohmann_json ${UTF8PROC_LIBRARY})
+foreach(dir ${GLOO_INCLUDE} ${TOMLPLUSPLUS_INCLUDE} ${UTF8PROC_INCLUDE})
+  if(NOT dir STREQUAL "/usr/include")
+    target_include_directories(syncopate_small SYSTEM INTERFACE $<BUILD_INTERFACE:${dir}>)
+  endif()
+endforeach()

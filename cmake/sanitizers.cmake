@@ -1,0 +1,6 @@
+set(SYNCOPATE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+add_library(syncopate_sanitizers INTERFACE)
+if(SYNCOPATE_SANITIZE)
+  target_compile_options(syncopate_sanitizers INTERFACE -fsanitize=${SYNCOPATE_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_link_options(syncopate_sanitizers INTERFACE -fsanitize=${SYNCOPATE_SANITIZE})
+endif()

@@ -1,0 +1,126 @@
+#include "syncopate/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+int open_to_read(const std::filesystem::path& path, std::string_view what) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    throw DataError("cannot read the {} {}: {}; check the path", what, path.string(), std::strerror(errno));
+  }
+  return fd;
+}
+
+size_t size_of(int fd, const std::filesystem::path& path, std::string_view what) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    throw DataError("cannot read the {} {}: it is not a plain file; give a file", what, path.string());
+  }
+  return static_cast<size_t>(status.st_size);
+}
+
+void write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      throw DataError("cannot write {}: {}; free some space or choose another folder with --out", path.string(),
+                      std::strerror(errno));
+    }
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+  }
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path, std::string_view what) {
+  const Descriptor file(open_to_read(path, what));
+  std::string text(size_of(file.get(), path, what), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + done, text.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw DataError("cannot read the {} {}: {}", what, path.string(), std::strerror(errno));
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  text.resize(done);
+  return text;
+}
+
+void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces) {
+  std::filesystem::path fresh = path;
+  fresh += ".writing";
+  try {
+    const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (file.get() < 0) {
+      throw DataError("cannot write {}: {}; choose another folder with --out", path.string(), std::strerror(errno));
+    }
+    for (const std::string_view piece : pieces) write_all(file.get(), piece, path);
+    if (::fsync(file.get()) != 0) {
+      throw DataError("cannot write {}: {}; free some space or choose another folder with --out", path.string(),
+                      std::strerror(errno));
+    }
+    if (::rename(fresh.c_str(), path.c_str()) != 0) {
+      throw DataError("cannot write {}: {}", path.string(), std::strerror(errno));
+    }
+  } catch (...) {
+    ::unlink(fresh.c_str());
+    throw;
+  }
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() >= 0) ::fsync(directory.get());
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  write_file_atomically(path, std::vector<std::string_view>{text});
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code code;
+  std::filesystem::create_directories(path, code);
+  if (code) throw DataError("cannot make the folder {}: {}", path.string(), code.message());
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path, std::string_view what) {
+  const Descriptor file(open_to_read(path, what));
+  size_ = size_of(file.get(), path, what);
+  if (size_ == 0) return;
+  void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (memory == MAP_FAILED) {
+    throw DataError("cannot map the {} {}: {}", what, path.string(), std::strerror(errno));
+  }
+  data_ = static_cast<const char*>(memory);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syncopate {
+
+/// The whole file as bytes. Throws DataError when it cannot be read; `what` names it for the user ("vocabulary").
+std::string read_file(const std::filesystem::path& path, std::string_view what);
+
+/// Replaces `path` by `pieces`, one after the other: written beside it, flushed to disk and renamed, so that a
+/// reader sees the old file or the new one and a failure (disk full) leaves the old one. Throws DataError.
+void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+/// Makes the folder and its parents; throws DataError when it cannot.
+void make_folder(const std::filesystem::path& path);
+
+/// A read-only view of a whole file, mapped into memory.
+class MappedFile {
+ public:
+  MappedFile(const std::filesystem::path& path, std::string_view what);  ///< throws DataError
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::string_view bytes() const { return {data_, size_}; }
+
+ private:
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace syncopate

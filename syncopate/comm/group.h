@@ -1,0 +1,39 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "syncopate/comm/pending.h"
+
+namespace syncopate::comm {
+
+enum class Op { kSum, kMax, kMin };
+
+inline constexpr int kAnyRank = -1;
+
+/// Ranks that can talk. Every rank must make the same calls in the same order. Calls are made by one thread at a
+/// time (an autograd hook may start an operation while the training thread sits in backward). Each operation ends
+/// within the group's timeout or throws CommError; after a CommError the Group is dead. Tensors are contiguous.
+/// Destroying a Group never communicates.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual Pending all_reduce(at::Tensor tensor, Op op) = 0;  ///< in place
+  virtual Pending broadcast(at::Tensor tensor, int root) = 0;  ///< in place
+  /// `into` holds size() tensors at the root and is empty elsewhere.
+  virtual Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) = 0;
+  /// `from` holds size() tensors at the root and is empty elsewhere.
+  virtual Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) = 0;
+  virtual Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) = 0;
+  virtual Pending send(at::Tensor tensor, int to, int tag) = 0;
+  virtual Pending receive(at::Tensor into, int from, int tag) = 0;  ///< `from` may be kAnyRank
+  virtual void barrier() = 0;
+  /// A group of the ranks that gave the same color, ordered by key, then rank.
+  virtual std::unique_ptr<Group> split(int color, int key) = 0;
+};
+
+}  // namespace syncopate::comm

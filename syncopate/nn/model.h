@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "syncopate/tensor/batch.h"
+
+namespace syncopate::nn {
+
+using tensor::Batch;
+using tensor::Loss;
+
+/// Layers first..last-1 of a model.
+struct LayerRange {
+  int first = 0;
+  int last = 0;
+};
+
+/// Whether dropout is on, and the key its noise is drawn from: the same key gives the same noise.
+struct Mode {
+  bool training = false;
+  uint64_t noise_key = 0;
+};
+
+/// A model is a list of layers and a loss; a pipeline stage is a slice of the list. It does not know that it is
+/// distributed. Not thread-safe.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  /// Leaf tensors that require a gradient, in the order the forward pass first uses them, each once.
+  virtual std::vector<tensor::NamedTensor> parameters() const = 0;
+  /// State that is saved but not trained.
+  virtual std::vector<tensor::NamedTensor> buffers() const { return {}; }
+
+  virtual void set_mode(Mode mode) = 0;
+  virtual int depth() const = 0;
+  /// Layer 0 ignores `hidden` and reads the batch; after the last layer the result is what `loss` takes.
+  virtual at::Tensor forward(at::Tensor hidden, const Batch& batch, LayerRange layers) = 0;
+  virtual Loss loss(const at::Tensor& output, const Batch& batch) const = 0;
+
+  /// Embedding tables whose gradient touches only the rows given; a table not listed has a dense gradient.
+  virtual std::vector<tensor::RowUse> rows_used(const Batch&) const { return {}; }
+
+  at::Tensor forward(const Batch& batch) { return forward({}, batch, {0, depth()}); }
+};
+
+}  // namespace syncopate::nn

@@ -29,6 +29,8 @@ foreach(room ${SYNCOPATE_ROOMS})
   endif()
 endforeach()
 
+set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/optim/kernels.cpp PROPERTIES
+  COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON)
 include(kernels OPTIONAL)
 
 add_library(syncopate STATIC ${SYNCOPATE_OBJECTS})

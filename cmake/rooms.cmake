@@ -1,7 +1,7 @@
 # The house plan: each room names the rooms it may include. CMake links by it and
 # tools/check_rooms.py (run as a test) fails on any other include.
 # Rooms marked paper never see torch.
-set(SYNCOPATE_ROOMS base record report tensor comm nn data optim parallel train run cli)
+set(SYNCOPATE_ROOMS base record report tensor comm nn data optim parallel train run lab cli)
 set(SYNCOPATE_PAPER_ROOMS base record report)
 
 set(ROOM_base "")
@@ -15,4 +15,5 @@ set(ROOM_optim base tensor)
 set(ROOM_parallel base tensor comm nn optim)
 set(ROOM_train base record tensor comm data nn optim parallel)
 set(ROOM_run base record tensor comm nn data optim parallel train)
-set(ROOM_cli base record report comm data run)
+set(ROOM_lab base record run)
+set(ROOM_cli base record report comm data run lab)

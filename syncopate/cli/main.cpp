@@ -1,1 +1,96 @@
-int main() { return 0; }
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/cli/commands.h"
+#include "syncopate/run/compute.h"
+#include "syncopate/run/launch.h"
+#include "syncopate/version.h"
+
+namespace syncopate::cli {
+namespace {
+
+int complain(const std::string& sentence, ExitCode code) {
+  if (!sentence.empty()) fmt::print(stderr, "syncopate: {}\n", sentence);
+  return static_cast<int>(code);
+}
+
+/// CLI11 says "The following argument was not expected: --stratgy": say what was probably meant.
+std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
+  std::vector<std::string> known;
+  const auto chosen = program.get_subcommands();
+  if (chosen.empty()) {
+    for (const CLI::App* command : program.get_subcommands({})) known.push_back(command->get_name());
+  } else {
+    for (const CLI::Option* option : chosen.front()->get_options()) known.push_back("--" + option->get_single_name());
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      const std::string name = word.substr(0, word.find('='));
+      if (error.get_name().empty() || std::string(error.what()).find(word) == std::string::npos) continue;
+      if (name.rfind("-", 0) != 0 && !chosen.empty()) continue;
+      const auto near = nearest(name, known);
+      return fmt::format("unknown {} {}{}", chosen.empty() ? "command" : "option", name,
+                         near ? fmt::format("; did you mean {}?", *near) : std::string("; see --help"));
+    }
+  }
+  return fmt::format("{}; see --help", error.what());
+}
+
+int run(int argc, char** argv) {
+  CLI::App program{"Trains models on several workers under any rhythm of synchronisation, and shows which rhythm wins.",
+                   "syncopate"};
+  program.set_version_flag("--version", std::string("syncopate ") + SYNCOPATE_VERSION);
+  program.require_subcommand(1);
+  program.footer(
+      "Examples:\n"
+      "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --steps 200\n"
+      "  syncopate compare experiments/quickstart.toml\n"
+      "Exit codes: 0 done, 2 bad setting, 3 bad data, 4 a worker was lost, 5 diverged, 70 our mistake, 130 interrupted.");
+  std::vector<std::pair<const CLI::App*, Command>> commands;
+  const auto add = [&](Command command) { commands.emplace_back(program.get_subcommands({}).back(), std::move(command)); };
+  add(add_train(program, argv));
+  add(add_evaluate(program));
+  add(add_predict(program));
+  add(add_tokenize(program));
+  add(add_compare(program));
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return program.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return complain(parse_complaint(program, error, argc, argv), ExitCode::kConfig);
+  }
+  for (const auto& [app, command] : commands) {
+    if (app->parsed()) return command();
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace syncopate::cli
+
+int main(int argc, char** argv) {
+  using namespace syncopate;
+  int code = 0;
+  try {
+    run::die_with_parent();
+    run::prepare_process(argv);
+    code = cli::run(argc, argv);
+  } catch (const Error& error) {
+    code = cli::complain(error.what(), error.code());
+  } catch (const std::exception& error) {
+    code = cli::complain(fmt::format("unexpected failure: {}; please report it", error.what()), ExitCode::kInternal);
+  }
+  // Communication threads may still wait for peers that are gone: leave without taking them apart.
+  std::fflush(stdout);
+  std::fflush(stderr);
+  ::_exit(code);
+}

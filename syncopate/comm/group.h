@@ -13,16 +13,16 @@ enum class Op { kSum, kMax, kMin };
 
 inline constexpr int kAnyRank = -1;
 
-/// Ranks that can talk. Every rank must make the same calls in the same order. Calls are made by one thread at a
-/// time (an autograd hook may start an operation while the training thread sits in backward). Each operation ends
-/// within the group's timeout or throws CommError; after a CommError the Group is dead. Tensors are contiguous.
-/// Destroying a Group never communicates.
+/// Ranks that can talk. Every rank must make the same calls in the same order. Calls are made by one thread
+/// at a time (an autograd hook may start an operation while the training thread sits in backward). Each
+/// operation ends within the group's timeout or throws CommError; after a CommError the Group is dead.
+/// Tensors are contiguous. Destroying a Group never communicates.
 class Group {
  public:
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual Pending all_reduce(at::Tensor tensor, Op op) = 0;  ///< in place
+  virtual Pending all_reduce(at::Tensor tensor, Op op) = 0;    ///< in place
   virtual Pending broadcast(at::Tensor tensor, int root) = 0;  ///< in place
   /// `into` holds size() tensors at the root and is empty elsewhere.
   virtual Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) = 0;

@@ -5,7 +5,8 @@
 
 namespace syncopate::comm {
 
-/// An operation under way. Keeps its tensors alive. Move-only; an operation that is never waited for still runs.
+/// An operation under way. Keeps its tensors alive. Move-only; an operation that is never waited for still
+/// runs.
 class Pending {
  public:
   class Work {

@@ -22,8 +22,8 @@ struct Mode {
   uint64_t noise_key = 0;
 };
 
-/// A model is a list of layers and a loss; a pipeline stage is a slice of the list. It does not know that it is
-/// distributed. Not thread-safe.
+/// A model is a list of layers and a loss; a pipeline stage is a slice of the list. It does not know that it
+/// is distributed. Not thread-safe.
 class Model {
  public:
   virtual ~Model() = default;
@@ -39,7 +39,9 @@ class Model {
   virtual at::Tensor forward(at::Tensor hidden, const Batch& batch, LayerRange layers) = 0;
   virtual Loss loss(const at::Tensor& output, const Batch& batch) const = 0;
 
-  /// Embedding tables whose gradient touches only the rows given; a table not listed has a dense gradient.
+  /// Embedding tables whose gradient touches only the rows that a batch reads; others have a dense gradient.
+  virtual std::vector<at::Tensor> row_tables() const { return {}; }
+  /// The rows of those tables that `batch` reads.
   virtual std::vector<tensor::RowUse> rows_used(const Batch&) const { return {}; }
 
   at::Tensor forward(const Batch& batch) { return forward({}, batch, {0, depth()}); }

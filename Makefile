@@ -1,0 +1,42 @@
+# make quickstart   set up and run the first comparison on built-in data
+# make test         set up and run every test
+# make build        leaves the program at build/syncopate
+# Against another libtorch: make TORCH=2.13.0 test, which builds in build-torch-2.13.0.
+
+TORCH ?= debian
+BUILD ?= $(if $(filter debian,$(TORCH)),build,build-torch-$(TORCH))
+JOBS ?= $(shell nproc)
+
+.PHONY: quickstart test build all packages bench format lint clean
+
+all: build
+
+packages:
+	@tools/install_packages.sh $(TORCH)
+
+$(BUILD)/.configured: CMakeLists.txt cmake/*.cmake | packages
+	@tools/configure.sh $(BUILD) $(TORCH)
+	@touch $@
+
+build: packages $(BUILD)/.configured
+	@cmake --build $(BUILD) --parallel $(JOBS) --target syncopate-program
+
+quickstart: build
+	@$(BUILD)/syncopate compare experiments/quickstart.toml
+
+test: packages $(BUILD)/.configured
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@ctest --test-dir $(BUILD) --output-on-failure
+
+bench: packages $(BUILD)/.configured
+	@cmake -S . -B $(BUILD) -DSYNCOPATE_BENCH=ON > /dev/null
+	@cmake --build $(BUILD) --parallel $(JOBS)
+
+format:
+	@clang-format -i $$(git ls-files '*.h' '*.cpp' '*.inc')
+
+lint: $(BUILD)/.configured
+	@clang-tidy -p $(BUILD) $$(git ls-files 'syncopate/*.cpp')
+
+clean:
+	@rm -rf $(BUILD)

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace syncopate::cli {
+
+/// A sub-command: adds itself to the program; running it returns the exit code.
+using Command = std::function<int()>;
+
+Command add_train(CLI::App& program, char** argv);
+Command add_evaluate(CLI::App& program);
+Command add_predict(CLI::App& program);
+Command add_tokenize(CLI::App& program);
+Command add_compare(CLI::App& program);
+
+}  // namespace syncopate::cli

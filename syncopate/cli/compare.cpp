@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/file.h"
+#include "syncopate/cli/commands.h"
+#include "syncopate/lab/experiment.h"
+#include "syncopate/lab/sweep.h"
+#include "syncopate/report/comparison.h"
+
+namespace syncopate::cli {
+namespace {
+
+int compare(const std::string& file, const std::string& out) {
+  const lab::Experiment experiment = lab::read_experiment(file);
+  const std::filesystem::path folder =
+      out.empty() ? std::filesystem::path("runs") / std::filesystem::path(file).stem() : std::filesystem::path(out);
+  make_folder(folder);
+  fmt::print(stderr, "{}\n", experiment.title);
+  const lab::SweepResult result =
+      lab::sweep(experiment, folder, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  std::vector<report::ComparedRun> runs;
+  nlohmann::ordered_json records = nlohmann::ordered_json::array();
+  for (const lab::SweepRow& row : result.rows) {
+    runs.push_back({row.spec.strategy.name, row.spec.comm.workers, row.record});
+    records.push_back(row.record ? record::to_json(*row.record) : nlohmann::ordered_json());
+  }
+  if (!runs.empty()) {
+    const std::string table = report::comparison_table(runs);
+    write_file_atomically(folder / "comparison.txt", table);
+    write_file_atomically(folder / "comparison.json", records.dump(2) + "\n");
+    fmt::print("\n{}", table);
+  }
+  return result.exit_code;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& program) {
+  struct Arguments {
+    std::string file, out;
+  };
+  CLI::App* app = program.add_subcommand("compare", "Run several strategies on the same data, start and budget");
+  auto arguments = std::make_shared<Arguments>();
+  app->add_option("file", arguments->file, "experiment file (TOML)")->required();
+  app->add_option("--out", arguments->out, "folder of the runs; default: runs/<name of the file>");
+  app->footer(
+      "Rows that are done in the folder already are not run again.\n"
+      "Example:\n  syncopate compare experiments/quickstart.toml");
+  return [arguments] { return compare(arguments->file, arguments->out); };
+}
+
+}  // namespace syncopate::cli

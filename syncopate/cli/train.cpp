@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/base/progress.h"
+#include "syncopate/cli/commands.h"
+#include "syncopate/cli/interrupt.h"
+#include "syncopate/run/compute.h"
+#include "syncopate/run/folder.h"
+#include "syncopate/run/launch.h"
+#include "syncopate/run/spec.h"
+#include "syncopate/run/worker.h"
+#include "syncopate/run/world.h"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* kFolderVariable = "SYNCOPATE_RUN_FOLDER";
+
+struct TrainArguments {
+  std::vector<std::pair<std::string, std::string>> given;  ///< field, text
+  std::vector<std::string> assignments;                    ///< --set
+  bool no_shuffle = false, resume = false, json = false;
+  std::string out, master;
+  std::optional<int> rank, world_size;
+  bool workers_given = false;
+};
+
+run::RunSpec make_spec(const TrainArguments& arguments) {
+  run::RunSpec spec;
+  const Fields fields = spec.fields();
+  for (const auto& [name, text] : arguments.given) fields.set(name, text);
+  if (arguments.no_shuffle) spec.task.shuffle = false;
+  for (const std::string& assignment : arguments.assignments) fields.set_assignment(assignment);
+  return spec;
+}
+
+void print_result(const std::string& json_text) {
+  fmt::print("{}\n", nlohmann::ordered_json::parse(json_text).dump());
+}
+
+int work(const run::RunSpec& spec, const run::World& world, const TrainArguments& arguments) {
+  catch_interrupts();
+  const char* const folder = ::getenv(kFolderVariable);
+  const bool launched = world.launcher == "syncopate";
+  const run::WorkerResult result = run::run_worker(
+      spec, world,
+      {.out = launched && folder != nullptr ? folder : arguments.out,
+       .folder_is_ready = launched && folder != nullptr,
+       .resume = arguments.resume,
+       .progress = Progress::style_for_stderr(),
+       .stop_requested = interrupted,
+       .give_up = [launched](const std::string& sentence) {
+         if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
+         ::_exit(static_cast<int>(ExitCode::kComm));
+       }});
+  if (result.interrupted) return static_cast<int>(ExitCode::kInterrupted);
+  if (result.record && !launched && arguments.json) {
+    fmt::print("{}\n", record::to_json(*result.record).dump());
+  }
+  return 0;
+}
+
+/// Starts the workers of a run on this machine and waits for them.
+int launch_workers(run::RunSpec& spec, const TrainArguments& arguments, char** argv) {
+  const run::RunFolder folder = run::choose_folder(spec, arguments.out, arguments.resume);
+  const bool fresh = !std::filesystem::exists(folder.path);
+  run::start_folder(folder, spec);
+  run::set_thread_environment(spec.compute.threads > 0 ? static_cast<int>(spec.compute.threads)
+                                                       : run::default_threads(static_cast<int>(spec.comm.workers)));
+  run::LaunchOptions options;
+  options.workers = static_cast<int>(spec.comm.workers);
+  for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
+  options.environment = {{kFolderVariable, folder.path.string()}};
+  options.log_folder = folder.path;
+  options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1e3 * spec.comm.timeout));
+  const run::LaunchResult result = run::launch(options);
+  if (result.exit_code == 0) {
+    if (arguments.json) print_result(read_file(folder.result(), "result"));
+    return 0;
+  }
+  // A run that never made a step leaves nothing behind.
+  std::error_code ignored;
+  const bool stepped = std::filesystem::file_size(folder.steps(), ignored) > 0 && !ignored;
+  if (fresh && !stepped) std::filesystem::remove_all(folder.path, ignored);
+  if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted)) {
+    fmt::print(stderr, "syncopate: {}\n", result.sentence);
+  }
+  return result.exit_code;
+}
+
+int train(const TrainArguments& arguments, char** argv) {
+  run::RunSpec spec = make_spec(arguments);
+  run::WorldFlags flags;
+  if (arguments.workers_given) flags.workers = static_cast<int>(spec.comm.workers);
+  flags.rank = arguments.rank;
+  flags.world_size = arguments.world_size;
+  flags.master = arguments.master;
+  spec.validate();
+  const run::World world = run::find_world(flags, run::environment_of_process());
+  if (world.is_worker()) {
+    spec.comm.workers = world.size;
+    spec.validate();
+    return work(spec, world, arguments);
+  }
+  if (spec.comm.workers == 1) return work(spec, world, arguments);
+  return launch_workers(spec, arguments, argv);
+}
+
+}  // namespace
+
+Command add_train(CLI::App& program, char** argv) {
+  CLI::App* app = program.add_subcommand("train", "Train a model, alone or with several workers");
+  auto arguments = std::make_shared<TrainArguments>();
+  run::RunSpec defaults;
+  const Fields fields = defaults.fields();
+  for (const Fields::Field& field : fields.all()) {
+    if (field.flag.empty()) continue;
+    const std::string value = Fields::text_of(field);
+    app->add_option_function<std::string>(
+           "--" + field.flag,
+           [arguments, name = field.name](const std::string& text) {
+             arguments->given.emplace_back(name, text);
+             if (name == "comm.workers") arguments->workers_given = true;
+           },
+           field.help)
+        ->type_name(value.empty() ? "TEXT" : "TEXT [" + value + "]");
+  }
+  app->add_flag("--no-shuffle", arguments->no_shuffle, "keep the file's order in every epoch");
+  app->add_option("--rank", arguments->rank, "this process's number, when workers are started by hand");
+  app->add_option("--world-size", arguments->world_size, "how many workers, when started by hand");
+  app->add_option("--master", arguments->master, "HOST:PORT where rank 0 can be reached, when started by hand");
+  app->add_option("--out", arguments->out, "folder of the run; default: runs/<name of the settings>");
+  app->add_flag("--resume", arguments->resume, "continue the run in the folder from its checkpoint");
+  app->add_flag("--json", arguments->json, "print the result as the last line of standard output");
+  app->add_option("--set", arguments->assignments, "name=value: any setting below, again and again");
+  std::string footer = "Settings for --set (and for experiment files):\n";
+  for (const Fields::Field& field : fields.all()) {
+    footer += fmt::format("  {:<26} {} [{}]\n", field.name, field.help, Fields::text_of(field));
+  }
+  footer +=
+      "Examples:\n"
+      "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --global-batch 64 --epochs 1\n"
+      "  syncopate train --task rte --data glue/RTE --model ./bert-base-uncased --batch-size 8 --epochs 3 --lr 2e-5\n"
+      "  syncopate train --task sst2 --data glue/SST-2 --model bert-mini --rank 0 --world-size 2 --master 10.0.0.1:29500\n"
+      "  torchrun --nproc_per_node 2 --no_python syncopate train --task supersense --strategy all-reduce\n";
+  app->footer(footer);
+  return [arguments, argv] { return train(*arguments, argv); };
+}
+
+}  // namespace syncopate::cli

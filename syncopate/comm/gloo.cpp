@@ -1,0 +1,232 @@
+#include "syncopate/comm/gloo.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/gloo_store.h"
+#include "syncopate/comm/gloo_work.h"
+#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/reduce_type.h"
+
+namespace syncopate::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using Backend = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+
+/// Where a group's ranks meet and what a group split from it starts from.
+struct Place {
+  std::string prefix;
+  std::string address;
+  int rank = 0;
+  int size = 1;
+};
+
+/// Moving data needs no arithmetic, so every type travels as bytes.
+at::Tensor as_bytes(const at::Tensor& tensor) {
+  check(tensor.is_contiguous(), "a group takes contiguous tensors");
+  return tensor.detach().view({tensor.numel()}).view(at::kByte);
+}
+
+std::vector<at::Tensor> as_bytes(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> views;
+  for (const at::Tensor& tensor : tensors) views.push_back(as_bytes(tensor));
+  return views;
+}
+
+c10d::ReduceOp::RedOpType reduce_op(Op op) {
+  switch (op) {
+    case Op::kMax:
+      return c10d::ReduceOp::MAX;
+    case Op::kMin:
+      return c10d::ReduceOp::MIN;
+    default:
+      return c10d::ReduceOp::SUM;
+  }
+}
+
+Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
+  // Gloo's constructor cannot be interrupted: it gets a thread of its own, left behind when the run fails
+  // meanwhile.
+  auto task = std::make_shared<std::packaged_task<Backend()>>([waits, place] {
+    const auto store = store_over(waits->lifeline(), waits->timeout());
+    // Our own waits keep the deadline; Gloo's must not strike first.
+    auto options = c10d::ProcessGroupGloo::Options::create(2 * waits->timeout() + milliseconds(30000));
+    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(place.address));
+    const auto scoped = c10::make_intrusive<c10d::PrefixStore>(place.prefix, store);
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(scoped, place.rank, place.size, options);
+  });
+  std::future<Backend> made = task->get_future();
+  std::thread([task] { (*task)(); }).detach();
+  waits->wait("connecting", [&](milliseconds slice) {
+    return made.wait_for(std::min(slice, milliseconds(100))) == std::future_status::ready;
+  });
+  try {
+    return made.get();
+  } catch (const CommError&) {
+    throw;
+  } catch (const std::exception& error) {
+    waits->lifeline()->check();
+    throw CommError("rank {} cannot connect to the others from {}: {}", place.rank, place.address,
+                    std::string(error.what()).substr(0, std::string(error.what()).find('\n')));
+  }
+}
+
+class GlooGroup : public Group {
+ public:
+  GlooGroup(std::shared_ptr<GlooWaits> waits, Place place)
+      : waits_(std::move(waits)), place_(std::move(place)), backend_(connect(waits_, place_)) {}
+
+  ~GlooGroup() override {
+    // Gloo's destructor waits for operations under way: after a failure it would wait in vain, so it is left
+    // behind.
+    const bool idle = std::all_of(under_way_.begin(), under_way_.end(),
+                                  [](const auto& work) { return work->isCompleted(); });
+    if (waits_->dead() || !idle) (void)backend_.release();
+  }
+
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.size; }
+
+  Pending all_reduce(at::Tensor tensor, Op op) override {
+    check(tensor.is_contiguous(), "a group takes contiguous tensors");
+    if (tensor.numel() == 0) return nothing();
+    c10d::AllreduceOptions options;
+    options.reduceOp = reduce_op(op);
+    const at::Tensor mine = tensor.detach();
+    const at::ScalarType type = reduced_as(mine.scalar_type());
+    const at::Tensor wide = mine.to(type);  // the tensor itself where the type is the same
+    std::vector<at::Tensor> tensors{wide};
+    std::function<void()> after;
+    if (type != mine.scalar_type()) after = [mine, wide] { mine.copy_(wide); };
+    return collective(
+        "all_reduce", [&] { return backend_->allreduce(tensors, options); }, after);
+  }
+
+  Pending broadcast(at::Tensor tensor, int root) override {
+    if (tensor.numel() == 0) return nothing();
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    std::vector<at::Tensor> tensors{as_bytes(tensor)};
+    return collective("broadcast", [&] { return backend_->broadcast(tensors, options); });
+  }
+
+  Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override {
+    if (mine.numel() == 0) return nothing();
+    c10d::GatherOptions options;
+    options.rootRank = root;
+    std::vector<std::vector<at::Tensor>> outputs;
+    if (rank() == root) outputs.push_back(as_bytes(into));
+    std::vector<at::Tensor> inputs{as_bytes(mine)};
+    return collective("gather", [&] { return backend_->gather(outputs, inputs, options); });
+  }
+
+  Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override {
+    if (into.numel() == 0) return nothing();
+    c10d::ScatterOptions options;
+    options.rootRank = root;
+    std::vector<at::Tensor> outputs{as_bytes(into)};
+    std::vector<std::vector<at::Tensor>> inputs;
+    if (rank() == root) inputs.push_back(as_bytes(from));
+    return collective("scatter", [&] { return backend_->scatter(outputs, inputs, options); });
+  }
+
+  Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override {
+    if (mine.numel() == 0) return nothing();
+    std::vector<std::vector<at::Tensor>> outputs{as_bytes(into)};
+    std::vector<at::Tensor> inputs{as_bytes(mine)};
+    return collective("all_gather", [&] { return backend_->allgather(outputs, inputs); });
+  }
+
+  Pending send(at::Tensor tensor, int to, int tag) override {
+    if (tensor.numel() == 0) return nothing();
+    std::vector<at::Tensor> tensors{as_bytes(tensor)};
+    return start("send", false, {}, [&] { return backend_->send(tensors, to, tag); });
+  }
+
+  Pending receive(at::Tensor into, int from, int tag) override {
+    if (into.numel() == 0) return nothing();
+    std::vector<at::Tensor> tensors{as_bytes(into)};
+    return start("receive", false, {}, [&] {
+      return from == kAnyRank ? backend_->recvAnysource(tensors, tag) : backend_->recv(tensors, from, tag);
+    });
+  }
+
+  void barrier() override {
+    collective("barrier", [&] { return backend_->barrier(); }).wait();
+  }
+
+  std::unique_ptr<Group> split(int color, int key) override {
+    const at::Tensor mine = at::empty({2}, at::kLong);
+    mine[0].fill_(color);
+    mine[1].fill_(key);
+    std::vector<at::Tensor> all;
+    for (int r = 0; r < size(); ++r) all.push_back(at::empty({2}, at::kLong));
+    all_gather(all, mine).wait();
+    std::vector<std::pair<int64_t, int>> members;  // by key, then rank
+    for (int r = 0; r < size(); ++r) {
+      const int64_t* theirs = all[static_cast<size_t>(r)].data_ptr<int64_t>();
+      if (theirs[0] == color) members.emplace_back(theirs[1], r);
+    }
+    std::sort(members.begin(), members.end());
+    const int64_t number = splits_++;
+    if (members.size() == 1) return open_alone();
+    Place place = place_;
+    place.prefix = fmt::format("{}/{}/{}", place_.prefix, number, color);
+    place.size = static_cast<int>(members.size());
+    for (size_t r = 0; r < members.size(); ++r) {
+      if (members[r].second == rank()) place.rank = static_cast<int>(r);
+    }
+    return std::make_unique<GlooGroup>(waits_, place);
+  }
+
+ private:
+  Pending nothing() const {
+    waits_->check();
+    return {};
+  }
+
+  template <typename Call>
+  Pending collective(const char* operation, Call call, std::function<void()> after = {}) {
+    return start(operation, true, std::move(after), call);
+  }
+
+  template <typename Call>
+  Pending start(const char* operation, bool is_collective, std::function<void()> after, Call call) {
+    waits_->check();
+    std::erase_if(under_way_, [](const auto& work) { return work->isCompleted(); });
+    try {
+      c10::intrusive_ptr<c10d::Work> work = call();
+      under_way_.push_back(work);
+      return pending_over(waits_, operation, std::move(work), is_collective, std::move(after));
+    } catch (const c10::Error& error) {
+      throw InternalError(fmt::format("{}: {}", operation, error.what_without_backtrace()));
+    } catch (const std::exception& error) {  // Gloo's own: the connection is gone
+      waits_->broken(operation, error.what());
+    }
+  }
+
+  std::shared_ptr<GlooWaits> waits_;
+  Place place_;
+  Backend backend_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> under_way_;
+  int64_t splits_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> open_gloo(std::shared_ptr<Lifeline> lifeline, milliseconds timeout,
+                                 const std::string& interface_address) {
+  Place place{"gloo", interface_address, lifeline->rank(), lifeline->size()};
+  if (place.address.empty()) place.address = lifeline->local().host;
+  return std::make_unique<GlooGroup>(std::make_shared<GlooWaits>(std::move(lifeline), timeout),
+                                     std::move(place));
+}
+
+}  // namespace syncopate::comm

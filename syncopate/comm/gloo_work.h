@@ -1,0 +1,56 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "syncopate/comm/lifeline.h"
+#include "syncopate/comm/pending.h"
+
+namespace c10d {
+class Work;
+}
+
+namespace syncopate::comm {
+
+/// What a Gloo group and its operations share: how to wait, and whether the group is dead.
+class GlooWaits {
+ public:
+  GlooWaits(std::shared_ptr<Lifeline> lifeline, std::chrono::milliseconds timeout)
+      : lifeline_(std::move(lifeline)), timeout_(timeout) {}
+
+  const std::shared_ptr<Lifeline>& lifeline() const { return lifeline_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
+  void check() const;  ///< throws CommError when the group is dead or the run has failed
+  bool dead() const;
+
+  /// Until `poll(slice)` returns true. Throws CommError when the run fails, when poll throws, or at the
+  /// deadline.
+  void wait(const char* operation, const std::function<bool(std::chrono::milliseconds slice)>& poll);
+  /// For what can only be waited for whole: `block(timeout)` returns false after `abort` was called from
+  /// outside.
+  void wait_whole(const char* operation, const std::function<bool(std::chrono::milliseconds)>& block,
+                  const std::function<void()>& abort);
+  /// Gloo complained: throws CommError with the culprit's name if the lifeline has it within a moment.
+  [[noreturn]] void broken(const char* operation, const std::string& reason);
+
+ private:
+  [[noreturn]] void out_of_time(const char* operation);
+  [[noreturn]] void give_up(const std::string& sentence);
+
+  const std::shared_ptr<Lifeline> lifeline_;
+  const std::chrono::milliseconds timeout_;
+  mutable std::mutex mutex_;
+  std::string epitaph_;  ///< why the group is dead
+};
+
+/// A collective (waited for in slices) or a point-to-point operation (waited for whole: in Gloo a wait that
+/// runs out closes the connection). `after` runs when it is done.
+Pending pending_over(std::shared_ptr<GlooWaits> waits, const char* operation,
+                     c10::intrusive_ptr<c10d::Work> work, bool collective, std::function<void()> after);
+
+}  // namespace syncopate::comm

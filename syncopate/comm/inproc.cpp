@@ -1,0 +1,137 @@
+#include "syncopate/comm/inproc.h"
+
+#include <ATen/ATen.h>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/inproc_hub.h"
+#include "syncopate/comm/reduce_type.h"
+
+namespace syncopate::comm {
+namespace {
+
+/// Sums in rank order, whoever comes first, and hands every rank the same bits.
+void reduce(std::vector<Offer>& offers, Op op) {
+  const at::Tensor& first = offers[0].tensor;
+  at::Tensor total = first.to(reduced_as(first.scalar_type()), false, true);
+  for (size_t r = 1; r < offers.size(); ++r) {
+    const at::Tensor next = offers[r].tensor.to(total.scalar_type());
+    if (op == Op::kSum) {
+      total.add_(next);
+    } else {
+      total = op == Op::kMax ? at::maximum(total, next) : at::minimum(total, next);
+    }
+  }
+  for (Offer& offer : offers) offer.tensor.copy_(total);
+}
+
+class InProcessOperation : public Pending::Work {
+ public:
+  InProcessOperation(std::shared_ptr<Hub> hub, int rank, std::shared_ptr<Hub::Slot> slot)
+      : hub_(std::move(hub)), rank_(rank), slot_(std::move(slot)) {}
+  void wait() override { hub_->wait(rank_, *slot_); }
+
+ private:
+  std::shared_ptr<Hub> hub_;
+  int rank_;
+  std::shared_ptr<Hub::Slot> slot_;
+};
+
+class InProcessGroup : public Group {
+ public:
+  InProcessGroup(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+  ~InProcessGroup() override { hub_->leave(rank_); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return hub_->size(); }
+
+  Pending all_reduce(at::Tensor tensor, Op op) override {
+    return meet({"all_reduce", static_cast<int>(op), own(tensor), {}},
+                [op](std::vector<Offer>& offers) { reduce(offers, op); });
+  }
+
+  Pending broadcast(at::Tensor tensor, int root) override {
+    return meet({"broadcast", root, own(tensor), {}}, [root](std::vector<Offer>& offers) {
+      for (Offer& offer : offers) {
+        if (offer.tensor.data_ptr() != offers.at(root).tensor.data_ptr())
+          offer.tensor.copy_(offers.at(root).tensor);
+      }
+    });
+  }
+
+  Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override {
+    check(rank_ != root || into.size() == static_cast<size_t>(size()),
+          "gather needs one tensor per rank at its root");
+    return meet({"gather", root, own(mine), own(into)}, [root](std::vector<Offer>& offers) {
+      for (size_t r = 0; r < offers.size(); ++r) offers.at(root).list[r].copy_(offers[r].tensor);
+    });
+  }
+
+  Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override {
+    check(rank_ != root || from.size() == static_cast<size_t>(size()),
+          "scatter needs one tensor per rank at its root");
+    return meet({"scatter", root, own(into), own(from)}, [root](std::vector<Offer>& offers) {
+      for (size_t r = 0; r < offers.size(); ++r) offers[r].tensor.copy_(offers.at(root).list[r]);
+    });
+  }
+
+  Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override {
+    check(into.size() == static_cast<size_t>(size()), "all_gather needs one tensor per rank");
+    return meet({"all_gather", 0, own(mine), own(into)}, [](std::vector<Offer>& offers) {
+      for (Offer& offer : offers) {
+        for (size_t r = 0; r < offers.size(); ++r) offer.list[r].copy_(offers[r].tensor);
+      }
+    });
+  }
+
+  Pending send(at::Tensor tensor, int to, int tag) override {
+    return pending(hub_->send(rank_, to, tag, own(tensor)));
+  }
+
+  Pending receive(at::Tensor into, int from, int tag) override {
+    return pending(hub_->receive(rank_, from, tag, own(into)));
+  }
+
+  void barrier() override {
+    meet({"barrier", 0, {}, {}}, [](std::vector<Offer>&) {}).wait();
+  }
+
+  std::unique_ptr<Group> split(int color, int key) override {
+    const auto [hub, rank] = hub_->split(rank_, color, key);
+    return std::make_unique<InProcessGroup>(hub, rank);
+  }
+
+ private:
+  static at::Tensor own(const at::Tensor& tensor) {
+    check(tensor.is_contiguous(), "a group takes contiguous tensors");
+    return tensor.detach();
+  }
+
+  static std::vector<at::Tensor> own(const std::vector<at::Tensor>& tensors) {
+    std::vector<at::Tensor> mine;
+    for (const at::Tensor& tensor : tensors) mine.push_back(own(tensor));
+    return mine;
+  }
+
+  Pending meet(Offer offer, Hub::Deed deed) { return pending(hub_->meet(rank_, std::move(offer), deed)); }
+
+  Pending pending(std::shared_ptr<Hub::Slot> slot) {
+    return Pending(std::make_unique<InProcessOperation>(hub_, rank_, std::move(slot)));
+  }
+
+  std::shared_ptr<Hub> hub_;
+  int rank_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Group>> open_in_process(int size, std::chrono::milliseconds timeout) {
+  check(size >= 1, "a group has at least one rank");
+  const auto hub = std::make_shared<Hub>(size, timeout);
+  std::vector<std::unique_ptr<Group>> groups;
+  for (int rank = 0; rank < size; ++rank) groups.push_back(std::make_unique<InProcessGroup>(hub, rank));
+  return groups;
+}
+
+std::unique_ptr<Group> open_alone() { return std::move(open_in_process(1, std::chrono::seconds(1)).front()); }
+
+}  // namespace syncopate::comm

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace syncopate::comm {
+
+/// What one rank brings to an operation.
+struct Offer {
+  const char* operation = "";
+  int detail = 0;  ///< root or reduction: must be the same on all ranks
+  at::Tensor tensor;
+  std::vector<at::Tensor> list;
+};
+
+/// Where the ranks of an in-process group meet. The n-th call of every rank belongs to the n-th slot; whoever
+/// comes last does the deed for all. Point to point, a send is done when it is received, as with Gloo.
+class Hub {
+ public:
+  using Deed = std::function<void(std::vector<Offer>&)>;
+
+  struct Slot {
+    std::string name;
+    std::vector<Offer> offers;
+    std::vector<bool> here;
+    size_t arrived = 0;
+    bool done = false;
+    std::string fault;  ///< why it can never be done
+    int awaited = -1;   ///< point to point: the rank it needs; -1 with `any`: any
+    bool point_to_point = false;
+  };
+
+  Hub(int size, std::chrono::milliseconds timeout);
+  int size() const { return size_; }
+  std::shared_ptr<Slot> meet(int rank, Offer offer, const Deed& deed);
+  std::shared_ptr<Slot> send(int rank, int to, int tag, at::Tensor tensor);
+  std::shared_ptr<Slot> receive(int rank, int from, int tag, at::Tensor into);
+  std::pair<std::shared_ptr<Hub>, int> split(int rank, int color, int key);
+  void wait(int rank, Slot& slot);  ///< throws CommError
+  void leave(int rank);             ///< the rank will never call again
+
+ private:
+  struct Letter {
+    int from, to, tag;
+    at::Tensor tensor;
+    std::shared_ptr<Slot> slot;
+  };
+  void check_alive() const;
+  std::string missing(int rank, const Slot& slot) const;
+  [[noreturn]] void fail(const std::string& sentence);
+  static std::shared_ptr<Slot> letter_slot(const char* name, int awaited);
+  void deliver(const Letter& sent, const Letter& expected);
+
+  const int size_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int64_t> calls_;                      ///< how many slots each rank has come to
+  std::map<int64_t, std::shared_ptr<Slot>> slots_;  ///< those that somebody has yet to come to
+  std::list<Letter> sent_, expected_;
+  std::vector<bool> gone_;
+  std::map<int64_t, std::map<int, std::pair<std::shared_ptr<Hub>, int>>>
+      children_;  ///< by split slot, then rank
+  std::string epitaph_;
+};
+
+}  // namespace syncopate::comm

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "syncopate/comm/group.h"
+
+namespace syncopate::comm {
+
+enum class Kind { kAllReduce, kBroadcast, kGather, kScatter, kAllGather, kSend, kReceive, kBarrier, kSplit };
+inline constexpr int kKinds = 9;
+
+const char* name_of(Kind kind);  ///< "all_reduce"
+
+struct Count {
+  int64_t calls = 0;
+  int64_t bytes = 0;   ///< what this rank put on the wire
+  double seconds = 0;  ///< blocked: waiting, or starting an operation
+  Count& operator+=(const Count& other);
+};
+
+/// Counts by kind, since the start; take one before and one after and subtract.
+struct Meter {
+  std::array<Count, kKinds> kinds;
+  const Count& operator[](Kind kind) const { return kinds[static_cast<size_t>(kind)]; }
+  Count total() const;
+  Meter operator-(const Meter& earlier) const;
+};
+
+/// Bytes that a rank puts on the wire with Gloo's algorithms (ring all-reduce and all-gather, binomial
+/// broadcast, direct gather and scatter), without headers. `bytes` is the tensor as it travels.
+int64_t bytes_sent(Kind kind, int64_t bytes, int rank, int size, int root);
+
+/// Wraps a group and is one. Groups split from it count into the same meter.
+class Metered : public Group {
+ public:
+  explicit Metered(std::unique_ptr<Group> inner);
+  Meter meter() const { return *meter_; }
+
+  int rank() const override;
+  int size() const override;
+  Pending all_reduce(at::Tensor tensor, Op op) override;
+  Pending broadcast(at::Tensor tensor, int root) override;
+  Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override;
+  Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override;
+  Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override;
+  Pending send(at::Tensor tensor, int to, int tag) override;
+  Pending receive(at::Tensor into, int from, int tag) override;
+  void barrier() override;
+  std::unique_ptr<Group> split(int color, int key) override;
+
+ private:
+  Metered(std::unique_ptr<Group> inner, std::shared_ptr<Meter> meter);
+  template <typename Start>
+  Pending measure(Kind kind, int64_t bytes, int root, Start&& start);
+
+  std::unique_ptr<Group> inner_;
+  std::shared_ptr<Meter> meter_;
+};
+
+}  // namespace syncopate::comm

@@ -1,0 +1,35 @@
+#include "syncopate/comm/open.h"
+
+#include "syncopate/comm/gloo.h"
+#include "syncopate/comm/inproc.h"
+
+namespace syncopate::comm {
+
+void Membership::status(int64_t step, std::string_view phase) {
+  if (lifeline) lifeline->status(step, phase);
+}
+
+void Membership::fail(std::string_view sentence, int exit_code) {
+  if (lifeline) lifeline->fail(sentence, exit_code);
+}
+
+void Membership::leave() {
+  group.reset();
+  if (lifeline) lifeline->goodbye();
+  if (server) server->close();
+}
+
+Membership open(const CommOptions& options) {
+  Membership membership;
+  if (options.size == 1) {
+    membership.group = open_alone();
+    return membership;
+  }
+  Encounter encounter = meet(options.meeting, options.rank, options.size, options.timeout);
+  membership.server = std::move(encounter.server);
+  membership.lifeline = std::move(encounter.lifeline);
+  membership.group = open_gloo(membership.lifeline, options.timeout, options.interface_address);
+  return membership;
+}
+
+}  // namespace syncopate::comm

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "syncopate/tensor/batch.h"
+
+namespace syncopate::data {
+
+/// Examples numbered 0..size()-1 that can be joined to batches. Immutable once made: any number of threads
+/// may collate at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+
+  /// The examples `ids`, in that order, as one batch whose `ids` are these. Numbers may repeat; none at all
+  /// gives a batch of size 0 whose fields have 0 rows.
+  virtual tensor::Batch collate(std::span<const int64_t> ids) const = 0;
+};
+
+}  // namespace syncopate::data

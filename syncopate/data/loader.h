@@ -1,0 +1,81 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "syncopate/data/dataset.h"
+#include "syncopate/data/sampler.h"
+#include "syncopate/tensor/batch.h"
+
+namespace syncopate::data {
+
+struct LoaderOptions {
+  int64_t global_batch = 0;  ///< examples per optimizer step, over all workers
+  int workers = 1;
+  int rank = 0;        ///< which of the workers this is
+  int accumulate = 1;  ///< micro-batches per optimizer step
+  uint64_t seed = 0;
+  bool shuffle = true;  ///< false: file order
+  int prefetch = 4;     ///< steps prepared ahead
+};
+
+/// What one worker computes on in one optimizer step.
+struct StepBatches {
+  int64_t step = 0;   ///< from 0, over all epochs
+  int64_t epoch = 0;  ///< from 0
+  bool last_of_epoch = false;
+  std::vector<tensor::Batch> micro;  ///< without empty ones: none at all when this worker has no example
+  int64_t global_examples = 0;       ///< over all workers: what a sum is divided by for the global mean
+};
+
+/// Hands out a worker's batches step by step, for ever, prepared ahead by one background thread. What step k
+/// holds is a function of the options and k alone: a run that seeks to k goes on as one that never stopped.
+/// One thread calls it.
+class Loader {
+ public:
+  /// Throws ConfigError for options out of range, DataError when the data set is empty.
+  Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  ~Loader();  ///< ends the thread; waits for the batch in the making at most
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
+
+  /// next() gives `step` (0 or more) and what follows it; what was prepared is dropped, an earlier failure
+  /// forgotten.
+  void seek(int64_t step);
+
+  /// The next step's batches. A failure while they were prepared is thrown here, after the steps before it
+  /// were given, and again at every further call.
+  StepBatches next();
+
+  /// How long next() has waited for batches, in all: near 0 when data keep up with computing.
+  double waited_seconds() const { return waited_; }
+
+ private:
+  void prepare_ahead();
+  StepBatches prepare(int64_t step);
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const LoaderOptions options_;
+  Sampler sampler_;  ///< the thread's; others read only its constants
+  double waited_ = 0;
+
+  std::mutex mutex_;  ///< guards what follows
+  std::condition_variable changed_;
+  std::deque<StepBatches> ready_;
+  std::exception_ptr failure_;
+  int64_t upcoming_ = 0;    ///< the step to prepare next
+  int64_t generation_ = 0;  ///< a seek starts a new one; what an older one made is dropped
+  bool stopping_ = false;
+
+  std::thread thread_;  ///< last: it starts when the rest is there
+};
+
+}  // namespace syncopate::data

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace syncopate::data {
+
+/// The numbers begin..end-1.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+/// Part `index` of 0..count-1 cut into `parts` contiguous shares whose sizes differ by at most one, larger
+/// first.
+Range share(int64_t count, int64_t parts, int64_t index);
+
+/// The examples that worker `rank` evaluates: together the workers see each once.
+inline Range evaluation_share(int64_t size, int workers, int rank) { return share(size, workers, rank); }
+
+/// The examples 0..size-1 in the order of an epoch: a function of (seed, epoch) alone, or file order.
+std::vector<int64_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch, bool shuffle);
+
+/// Which examples an optimizer step uses. Steps count from 0 over all epochs; a global batch is the next
+/// `global_batch` examples of the epoch's order, the last of an epoch what is left, so each example comes
+/// once an epoch. Nothing here depends on the number of workers: they take contiguous shares of the same
+/// global batch. Keeps the order of one epoch at hand: one thread at a time.
+class Sampler {
+ public:
+  /// Throws ConfigError unless `global_batch` is at least 1, DataError when there are no examples.
+  Sampler(int64_t size, int64_t global_batch, uint64_t seed, bool shuffle);
+
+  int64_t steps_per_epoch() const;
+  int64_t epoch_of(int64_t step) const { return step / steps_per_epoch(); }
+  bool last_of_epoch(int64_t step) const { return (step + 1) % steps_per_epoch() == 0; }
+  int64_t examples_in(int64_t step) const;  ///< of the whole global batch
+
+  /// The whole global batch.
+  std::vector<int64_t> batch(int64_t step);
+
+  /// The part of worker `rank` of `workers`, cut into `accumulate` micro-batches, some of which may be empty.
+  /// Joined in the order of ranks they are batch(step).
+  std::vector<std::vector<int64_t>> micro_batches(int64_t step, int workers, int rank, int accumulate);
+
+ private:
+  const std::vector<int64_t>& order(int64_t epoch);
+
+  int64_t size_;
+  int64_t global_batch_;
+  uint64_t seed_;
+  bool shuffle_;
+  int64_t epoch_ = -1;  ///< whose order is in order_
+  std::vector<int64_t> order_;
+};
+
+}  // namespace syncopate::data

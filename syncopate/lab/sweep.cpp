@@ -1,0 +1,103 @@
+#include "syncopate/lab/sweep.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/run/folder.h"
+
+extern char** environ;
+
+namespace syncopate::lab {
+namespace {
+
+std::vector<std::string> command_for(run::RunSpec& spec, const std::filesystem::path& folder, bool resume) {
+  std::vector<std::string> words{"syncopate", "train", "--workers", std::to_string(spec.comm.workers), "--out",
+                                 folder.string()};
+  if (resume) words.push_back("--resume");
+  const Fields fields = spec.fields();
+  for (const Fields::Field& field : fields.all()) {
+    words.push_back("--set");
+    words.push_back(field.name + "=" + Fields::text_of(field));
+  }
+  return words;
+}
+
+/// Runs this program again. Ctrl-C reaches it as it reaches us: it ends in order and we return its code.
+int run_program(const std::vector<std::string>& words) {
+  std::vector<std::string> copies = words;
+  std::vector<char*> argv;
+  for (std::string& word : copies) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  struct sigaction ignore {}, before {};
+  ignore.sa_handler = SIG_IGN;
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGINT);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t child = 0;
+  const int code = ::posix_spawn(&child, "/proc/self/exe", nullptr, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  if (code != 0) throw InternalError("cannot start this program again");
+  ::sigaction(SIGINT, &ignore, &before);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::sigaction(SIGINT, &before, nullptr);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+record::RunRecord read_result(const run::RunFolder& folder) {
+  try {
+    return record::run_from_json(nlohmann::ordered_json::parse(read_file(folder.result(), "result")));
+  } catch (const nlohmann::json::exception&) {
+    throw DataError("{} is not a result; remove the folder {} and run again", folder.result().string(),
+                    folder.path.string());
+  }
+}
+
+}  // namespace
+
+SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out,
+                  const std::function<void(const std::string&)>& say) {
+  SweepResult result;
+  for (size_t i = 0; i < experiment.rows.size(); ++i) {
+    SweepRow row{.spec = experiment.rows[i], .record = std::nullopt, .reused = false};
+    const run::RunFolder folder{out / row.spec.name()};
+    const std::string label = fmt::format("[{}/{}] {} with {} worker{}", i + 1, experiment.rows.size(),
+                                          row.spec.strategy.name, row.spec.comm.workers,
+                                          row.spec.comm.workers == 1 ? "" : "s");
+    if (std::filesystem::exists(folder.done())) {
+      say(fmt::format("{}: done before, taken from {}", label, folder.path.string()));
+      row.reused = true;
+      row.record = read_result(folder);
+    } else {
+      say(label);
+      // A folder without a checkpoint is what a killed run left: start it anew.
+      const bool resume = std::filesystem::exists(folder.checkpoint());
+      std::error_code ignored;
+      if (!resume) std::filesystem::remove_all(folder.path, ignored);
+      const int code = run_program(command_for(row.spec, folder.path, resume));
+      if (code == 0) {
+        row.record = read_result(folder);
+      } else if (code != static_cast<int>(ExitCode::kDiverged)) {
+        result.exit_code = code;
+        return result;
+      }
+    }
+    result.rows.push_back(std::move(row));
+  }
+  return result;
+}
+
+}  // namespace syncopate::lab

@@ -1,0 +1,141 @@
+#pragma once
+
+#include "syncopate/nn/kernels/product.h"
+
+// Attention one head at a time, in blocks of queries whose scores stay in the cache.
+namespace syncopate::nn::kernels::SYNCOPATE_ISA {
+
+static constexpr int64_t kQueryBlock = 64;
+
+/// Scratch: keys or values transposed, and two blocks of scores.
+static int64_t attention_scratch(const AttentionJob& job) {
+  return job.length * job.head_width + 2 * kQueryBlock * job.length;
+}
+
+/// Where one head's rows begin.
+struct Head {
+  const float *q, *k, *v, *mask;
+  int64_t q_at, kv_at, context_at;  ///< offsets, for the gradients too
+  int64_t first_row;                ///< of probs
+};
+
+SYNCOPATE_INLINE Head head_of(const AttentionJob& job, int64_t number) {
+  const int64_t example = number / job.heads, head = number % job.heads;
+  const int64_t q_at = example * job.queries * job.q_stride + head * job.head_width;
+  const int64_t kv_at = example * job.length * job.kv_stride + head * job.head_width;
+  const int64_t context_at = (example * job.queries * job.heads + head) * job.head_width;
+  return {job.q + q_at,
+          job.k + kv_at,
+          job.v + kv_at,
+          job.mask == nullptr ? nullptr : job.mask + example * job.length,
+          q_at,
+          kv_at,
+          context_at,
+          number * job.queries};
+}
+
+/// scores -> probabilities (kept in `probs`) -> after noise (left in `scores`).
+template <bool kNoise>
+static void softmax_row(const AttentionJob& job, const float* mask, int64_t noise_row, float* scores, float* probs) {
+  Floats most = splat(-__FLT_MAX__);
+  along(job.length, [&](int64_t c, auto lanes) {
+    Floats s = lanes.load(scores + c) * job.scale;
+    if (mask != nullptr) s += lanes.load(mask + c);
+    lanes.store(scores + c, s);
+    if constexpr (requires { lanes.count; }) {
+      for (int64_t i = lanes.count; i < kLanes; ++i) s[i] = -__FLT_MAX__;
+    }
+    most = larger(most, s);
+  });
+  const float peak = largest_of(most);
+  Floats sum{};
+  along(job.length, [&](int64_t c, auto lanes) {
+    const Floats e = exp_of(lanes.load(scores + c) - peak);
+    lanes.store(scores + c, e);
+    sum += lanes.only(e);
+  });
+  const float inverse = 1.0f / sum_of(sum);
+  const RowNoise noise(job.noise, noise_row);
+  along(job.length, [&](int64_t c, auto lanes) {
+    const Floats p = lanes.load(scores + c) * inverse;
+    if (probs != nullptr) lanes.store(probs + c, p);
+    lanes.store(scores + c, kNoise ? p * noise.factors(c) : p);
+  });
+}
+
+static void attention(const AttentionJob& job, int64_t first, int64_t last, float* scratch) {
+  const int64_t L = job.length, d = job.head_width;
+  float* turned = scratch;
+  float* scores = scratch + L * d;
+  const auto softmax = job.noise.drop_below > 0 ? softmax_row<true> : softmax_row<false>;
+  for (int64_t number = first; number < last; ++number) {
+    const Head head = head_of(job, number);
+    transpose(head.k, job.kv_stride, L, d, turned);
+    for (int64_t start = 0; start < job.queries; start += kQueryBlock) {
+      const int64_t rows = job.queries - start < kQueryBlock ? job.queries - start : kQueryBlock;
+      multiply({rows, L, d, head.q + start * job.q_stride, job.q_stride, 1, turned, L, scores, L, false});
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t row = head.first_row + start + i;
+        softmax(job, head.mask, row, scores + i * L, job.probs == nullptr ? nullptr : job.probs + row * L);
+      }
+      const int64_t out_row = job.heads * d;
+      float* out = job.context + head.context_at + start * out_row;
+      multiply({rows, d, L, scores, L, 1, head.v, job.kv_stride, out, out_row, false});
+    }
+  }
+}
+
+/// In `grads`: the gradient of the probabilities after noise -> of the scores. In `dropped`: the probabilities after
+/// noise.
+template <bool kNoise>
+static void softmax_grad_row(const AttentionJob& job, int64_t noise_row, const float* probs, float* grads,
+                             float* dropped) {
+  const RowNoise noise(job.noise, noise_row);
+  Floats dot{};
+  along(job.length, [&](int64_t c, auto lanes) {
+    const Floats p = lanes.load(probs + c);
+    Floats g = lanes.load(grads + c);
+    if constexpr (kNoise) {
+      const Floats factors = noise.factors(c);
+      g *= factors;
+      lanes.store(grads + c, g);
+      lanes.store(dropped + c, p * factors);
+    }
+    dot += p * g;
+  });
+  const float total = sum_of(dot);
+  along(job.length, [&](int64_t c, auto lanes) {
+    lanes.store(grads + c, (lanes.load(grads + c) - total) * lanes.load(probs + c) * job.scale);
+  });
+}
+
+static void attention_grad(const AttentionJob& job, int64_t first, int64_t last, float* scratch) {
+  const int64_t L = job.length, d = job.head_width, out_row = job.heads * d;
+  float* turned = scratch;
+  float* grads = scratch + L * d;
+  float* dropped = grads + kQueryBlock * L;
+  const bool noise = job.noise.drop_below > 0;
+  const auto softmax_grad = noise ? softmax_grad_row<true> : softmax_grad_row<false>;
+  for (int64_t number = first; number < last; ++number) {
+    const Head head = head_of(job, number);
+    transpose(head.v, job.kv_stride, L, d, turned);
+    for (int64_t start = 0; start < job.queries; start += kQueryBlock) {
+      const int64_t rows = job.queries - start < kQueryBlock ? job.queries - start : kQueryBlock;
+      const float* grad_out = job.grad_context + head.context_at + start * out_row;
+      const float* probs = job.probs + (head.first_row + start) * L;
+      multiply({rows, L, d, grad_out, out_row, 1, turned, L, grads, L, false});
+      for (int64_t i = 0; i < rows; ++i) {
+        softmax_grad(job, head.first_row + start + i, probs + i * L, grads + i * L, dropped + i * L);
+      }
+      const float* after_noise = noise ? dropped : probs;
+      const bool more = start > 0;
+      multiply({L, d, rows, after_noise, 1, L, grad_out, out_row, job.grad_v + head.kv_at, job.kv_stride, more});
+      multiply({rows, d, L, grads, L, 1, head.k, job.kv_stride, job.grad_q + head.q_at + start * job.q_stride,
+                job.q_stride, false});
+      multiply({L, d, rows, grads, 1, L, head.q + start * job.q_stride, job.q_stride, job.grad_k + head.kv_at,
+                job.kv_stride, more});
+    }
+  }
+}
+
+}  // namespace syncopate::nn::kernels::SYNCOPATE_ISA

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+// Row-wise work of a transformer on fp32 arrays, one source compiled for several instruction sets and chosen when
+// the program runs. No torch: pointers, sizes and strides (in elements) only. A job describes the whole array; each
+// function does the rows first..last-1, so that the caller may split a job over threads. Sums over rows ("+=") go
+// to arrays of the caller's, one per split.
+namespace syncopate::nn::kernels {
+
+/// Noise of dropout, see nn/noise.h; nothing is dropped where drop_below is 0.
+struct NoiseJob {
+  uint64_t key = 0;
+  uint32_t drop_below = 0;
+  float scale = 1;
+  int64_t row_step = 1;
+};
+
+/// sum = noise(sum + bias) + residual; out = (sum - mean) / deviation * weight + shift.
+struct NormJob {
+  int64_t width = 0;
+  float eps = 0;
+  NoiseJob noise;
+  const float* bias = nullptr;      ///< [width]
+  const float* weight = nullptr;    ///< [width]
+  const float* shift = nullptr;     ///< [width]
+  const float* residual = nullptr;  ///< [rows, width] with rows residual_stride apart
+  int64_t residual_stride = 0;
+  float* sum = nullptr;    ///< [rows, width]; in: the dense product
+  float* stats = nullptr;  ///< [rows, 2]: mean and 1 / deviation
+  float* out = nullptr;    ///< [rows, width]
+};
+
+struct NormGradJob {
+  int64_t width = 0;
+  NoiseJob noise;
+  const float* weight = nullptr;
+  const float* sum = nullptr;
+  const float* stats = nullptr;
+  const float* grad_out = nullptr;
+  float* grad_sum = nullptr;    ///< [rows, width]: of the residual
+  float* grad_dense = nullptr;  ///< [rows, width]: of the dense product; the same array as grad_sum without noise
+};
+
+/// word[ids] + position + type, normalised, then noise. Rows are b * length + l.
+struct EmbedJob {
+  int64_t width = 0;
+  int64_t length = 0;
+  float eps = 0;
+  NoiseJob noise;
+  const int64_t* ids = nullptr;    ///< [rows], inside the tables
+  const int64_t* types = nullptr;  ///< [rows]
+  const float* word = nullptr;
+  const float* position = nullptr;
+  const float* type = nullptr;
+  const float* weight = nullptr;
+  const float* shift = nullptr;
+  float* stats = nullptr;
+  float* out = nullptr;             ///< forward
+  const float* grad_out = nullptr;  ///< backward
+  float* grad_sum = nullptr;        ///< backward
+};
+
+/// out = noise(gelu(in + bias)).
+struct GeluJob {
+  int64_t width = 0;
+  bool tanh = false;  ///< the approximation by tanh instead of erf
+  NoiseJob noise;
+  const float* in = nullptr;
+  const float* bias = nullptr;
+  float* out = nullptr;
+  float* grad = nullptr;  ///< backward only; in: of `out`, out: of `in`
+};
+
+/// Attention of B * H heads; row r is head r % heads of example r / heads.
+struct AttentionJob {
+  int64_t heads = 0;
+  int64_t head_width = 0;
+  int64_t queries = 0;  ///< positions asked for
+  int64_t length = 0;   ///< positions attended to
+  float scale = 1;
+  NoiseJob noise;  ///< row: r * queries + query
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  int64_t q_stride = 0;         ///< from a position to the next
+  int64_t kv_stride = 0;
+  const float* mask = nullptr;  ///< [B, length], added to the scores; may be null
+  float* probs = nullptr;       ///< [B, H, queries, length] before noise; forward: may be null
+  float* context = nullptr;     ///< [B, queries, H * head_width]
+  const float* grad_context = nullptr;
+  float* grad_q = nullptr;  ///< strides as q, k, v
+  float* grad_k = nullptr;
+  float* grad_v = nullptr;
+};
+
+struct Kernels {
+  const char* name;
+  void (*norm)(const NormJob&, int64_t first, int64_t last);
+  void (*norm_grad)(const NormGradJob&, int64_t first, int64_t last, float* weight_grad, float* shift_grad,
+                    float* bias_grad);  ///< += [width] each; bias_grad may be null
+  void (*embed)(const EmbedJob&, int64_t first, int64_t last);
+  void (*embed_grad)(const EmbedJob&, int64_t first, int64_t last, float* weight_grad, float* shift_grad);
+  void (*gelu)(const GeluJob&, int64_t first, int64_t last);
+  void (*gelu_grad)(const GeluJob&, int64_t first, int64_t last, float* bias_grad);  ///< also writes `out` again
+  int64_t (*attention_scratch)(const AttentionJob&);  ///< floats that each of the next two needs
+  void (*attention)(const AttentionJob&, int64_t first, int64_t last, float* scratch);
+  void (*attention_grad)(const AttentionJob&, int64_t first, int64_t last, float* scratch);
+  void (*add_rows)(const float* matrix, int64_t width, int64_t first, int64_t last, float* sums);  ///< +=
+};
+
+/// The fastest set that this CPU runs.
+const Kernels& kernels();
+/// Every set that this CPU runs, the plainest first: for tests.
+std::vector<const Kernels*> supported_kernels();
+
+}  // namespace syncopate::nn::kernels

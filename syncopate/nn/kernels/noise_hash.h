@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+// The hash behind dropout, apart so that kernels and tensor code share one definition. Everything is static:
+// this header is compiled for several instruction sets, and a linker may pick any copy of a shared function.
+namespace syncopate::nn::kernels {
+
+/// The hash of (seed of the row, column):
+///   x = column * kColumnStep ^ low(seed);    x = (x ^ x >> kShift1) * kFactor1 ^ high(seed)
+///   x = (x ^ x >> kShift2) * kFactor2;       x ^ x >> kShift3
+static constexpr uint32_t kColumnStep = 0x9E3779B1;
+static constexpr uint32_t kFactor1 = 0x7FEB352D;
+static constexpr uint32_t kFactor2 = 0x846CA68B;
+static constexpr int kShift1 = 16;
+static constexpr int kShift2 = 15;
+static constexpr int kShift3 = 16;
+
+/// 64 unrelated bits for each row of the noise.
+static inline uint64_t row_seed(uint64_t key, uint64_t row) {
+  uint64_t x = key + (row + 1) * 0xD1342543DE82EF95ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace syncopate::nn::kernels

@@ -1,0 +1,48 @@
+#include "syncopate/nn/noise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "syncopate/base/error.h"
+#include "syncopate/nn/kernels/noise_hash.h"
+
+namespace syncopate::nn {
+
+Noise make_noise(uint64_t key, double rate) {
+  check(rate >= 0 && rate < 1, "a dropout rate outside [0, 1)");
+  Noise noise;
+  noise.key = key;
+  noise.drop_below = static_cast<uint32_t>(std::min(std::round(rate * 0x1p32), 0x1p32 - 1));
+  noise.scale = static_cast<float>(1.0 / (1.0 - noise.drop_below * 0x1p-32));
+  return noise;
+}
+
+at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns,
+                         const at::TensorOptions& options) {
+  // 32-bit hashing in 64-bit numbers, since tensors have no unsigned 32-bit arithmetic.
+  constexpr int64_t kLow = 0xFFFFFFFF;
+  at::Tensor seeds = at::empty({rows, 2}, at::kLong);
+  for (int64_t row = 0; row < rows; ++row) {
+    const uint64_t seed = kernels::row_seed(noise.key, static_cast<uint64_t>(row * noise.row_step));
+    seeds.data_ptr<int64_t>()[2 * row] = static_cast<int64_t>(seed & kLow);
+    seeds.data_ptr<int64_t>()[2 * row + 1] = static_cast<int64_t>(seed >> 32);
+  }
+  seeds = seeds.to(options.device());
+  const auto scramble = [](const at::Tensor& x, int shift, uint32_t factor) {
+    return x.bitwise_xor(x.bitwise_right_shift(shift)).mul(static_cast<int64_t>(factor)).bitwise_and(kLow);
+  };
+  at::Tensor hash = at::arange(columns, seeds.options()).mul(int64_t{kernels::kColumnStep}).bitwise_and(kLow);
+  hash = hash.unsqueeze(0).bitwise_xor(seeds.narrow(1, 0, 1));
+  hash = scramble(hash, kernels::kShift1, kernels::kFactor1).bitwise_xor(seeds.narrow(1, 1, 1));
+  hash = scramble(hash, kernels::kShift2, kernels::kFactor2);
+  hash = hash.bitwise_xor(hash.bitwise_right_shift(kernels::kShift3));
+  return hash.ge(static_cast<int64_t>(noise.drop_below)).to(options.dtype()).mul(noise.scale);
+}
+
+at::Tensor apply_noise(const at::Tensor& x, const Noise& noise) {
+  if (!noise.active() || x.numel() == 0) return x;
+  const int64_t columns = x.size(-1);
+  return x * noise_factors(noise, x.numel() / columns, columns, x.options()).view(x.sizes());
+}
+
+}  // namespace syncopate::nn

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <utility>
+
+#include "syncopate/parallel/averager.h"
+
+namespace syncopate::parallel {
+
+class AllReduce : public Averager {
+ public:
+  explicit AllReduce(comm::Group& group) : group_(group) {}
+  comm::Pending start(at::Tensor tensor) override { return group_.all_reduce(std::move(tensor), comm::Op::kSum); }
+
+ private:
+  comm::Group& group_;
+};
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,27 @@
+#include "syncopate/parallel/every_step.h"
+
+#include <utility>
+
+namespace syncopate::parallel {
+
+void take_parameters_of_rank_zero(Replica& replica, comm::Group& group) {
+  group.broadcast(replica.params.values, 0).wait();
+}
+
+EveryStep::EveryStep(comm::Group& group, std::unique_ptr<Averager> averager, Options options)
+    : group_(group), averager_(std::move(averager)), options_(options) {}
+
+void EveryStep::start(Replica& replica) { take_parameters_of_rank_zero(replica, group_); }
+
+void EveryStep::step(Replica& replica) {
+  tensor::FlatParams& params = replica.params;
+  if (options_.whole) {
+    averager_->start(params.grads).wait();
+  } else {
+    for (const auto& entry : params.entries()) averager_->start(params.grad_of(entry)).wait();
+  }
+  if (group_.size() > 1) replica.rows.clear();  // other ranks' rows are in the gradient now
+  replica.apply();
+}
+
+}  // namespace syncopate::parallel

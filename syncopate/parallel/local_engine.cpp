@@ -1,0 +1,41 @@
+#include "syncopate/parallel/local_engine.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "syncopate/base/rng.h"
+
+namespace syncopate::parallel {
+
+LocalLoss LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
+                           const EngineEvents& events) {
+  const auto phase = [&](const char* name) {
+    if (events.phase) events.phase(name);
+  };
+  phase("forward");
+  replica.params.zero_grads(replica.rows);
+  replica.rows.clear();
+  for (const tensor::Batch& batch : micro) {
+    for (tensor::RowUse& use : replica.model.rows_used(batch)) replica.rows.push_back(std::move(use));
+  }
+  LocalLoss total;
+  const size_t rounds = std::max<size_t>(1, micro.size());
+  for (size_t i = 0; i < rounds; ++i) {
+    at::Tensor sum;
+    if (i < micro.size()) {
+      phase("forward");
+      replica.model.set_mode({.training = true, .noise_key = mix_key(noise_key, i)});
+      const tensor::Loss loss = replica.model.loss(replica.model.forward(micro[i]), micro[i]);
+      sum = loss.sum;
+      total.sum += sum.item<double>();
+      total.count += loss.count;
+    }
+    if (events.before_backward) events.before_backward(total, i + 1 == rounds);
+    phase("backward");
+    if (sum.defined()) sum.backward();
+  }
+  return total;
+}
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "syncopate/parallel/averager.h"
+#include "syncopate/parallel/replica.h"
+
+namespace syncopate::parallel {
+
+/// Sums an embedding table's gradient over ranks by exchanging only the rows that some rank's batch read. The
+/// result is bit for bit that of exchanging the table whole.
+class RowExchange {
+ public:
+  RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows, int64_t width);
+
+  const tensor::FlatParams::Entry& entry() const { return *entry_; }
+
+  /// Starts telling which rows this rank's step reads (none: `mine` undefined); may run while the backward pass does.
+  void announce(const at::Tensor& mine);
+  /// The gradient is in place: starts the sum of the rows in use.
+  void start(Averager& averager, const tensor::FlatParams& params);
+  /// Waits and puts the sums in place; returns the rows that may differ from zero (undefined: any row).
+  at::Tensor finish();
+
+ private:
+  comm::Group& group_;
+  const tensor::FlatParams::Entry* entry_;
+  int64_t rows_, width_;
+  at::Tensor in_use_;             ///< one byte per row; after the announcement the same on every rank
+  comm::Pending announced_, summed_;
+  at::Tensor table_, union_, packed_;
+};
+
+}  // namespace syncopate::parallel

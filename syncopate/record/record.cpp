@@ -1,0 +1,120 @@
+#include "syncopate/record/record.h"
+
+#include <nlohmann/json.hpp>
+
+namespace syncopate::record {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const StepRecord& r) {
+  return {{"step", r.step},
+          {"loss", r.loss},
+          {"lr", r.lr},
+          {"examples", r.examples},
+          {"ms", r.ms},
+          {"compute_ms", r.compute_ms},
+          {"exchange_ms", r.exchange_ms},
+          {"data_ms", r.data_ms},
+          {"bytes_sent", r.bytes_sent},
+          {"grad_norm", r.grad_norm}};
+}
+
+Json to_json(const EvalRecord& r) {
+  Json json{{"step", r.step}, {"loss", r.loss}};
+  for (const auto& [name, value] : r.measures) json[name] = value;
+  json["examples"] = r.examples;
+  json["seconds"] = r.seconds;
+  return json;
+}
+
+Json to_json(const EpochRecord& r) {
+  return {{"epoch", r.epoch}, {"seconds", r.seconds}, {"loss", r.loss}, {"eval", r.eval ? to_json(*r.eval) : Json()}};
+}
+
+Json to_json(const RunRecord& r) {
+  Json epochs = Json::array();
+  for (const EpochRecord& epoch : r.epochs) epochs.push_back(to_json(epoch));
+  return {{"task", r.task},
+          {"model", r.model},
+          {"strategy", r.strategy},
+          {"workers", r.workers},
+          {"steps", r.steps},
+          {"examples", r.examples},
+          {"ms_per_iteration", r.ms_per_iteration},
+          {"compute_ms", r.compute_ms},
+          {"exchange_ms", r.exchange_ms},
+          {"data_ms", r.data_ms},
+          {"examples_per_s", r.examples_per_s},
+          {"bytes_sent_per_step", r.bytes_sent_per_step},
+          {"train_loss", r.train_loss},
+          {"train_seconds", r.train_seconds},
+          {"epochs", epochs},
+          {"eval", r.eval ? to_json(*r.eval) : Json()},
+          {"run_dir", r.run_dir}};
+}
+
+StepRecord step_from_json(const Json& j) {
+  StepRecord r;
+  j.at("step").get_to(r.step);
+  j.at("loss").get_to(r.loss);
+  j.at("lr").get_to(r.lr);
+  j.at("examples").get_to(r.examples);
+  j.at("ms").get_to(r.ms);
+  j.at("compute_ms").get_to(r.compute_ms);
+  j.at("exchange_ms").get_to(r.exchange_ms);
+  r.data_ms = j.value("data_ms", 0.0);
+  j.at("bytes_sent").get_to(r.bytes_sent);
+  r.grad_norm = j.value("grad_norm", 0.0);
+  return r;
+}
+
+EvalRecord eval_from_json(const Json& j) {
+  EvalRecord r;
+  for (const auto& [name, value] : j.items()) {
+    if (name == "step") {
+      value.get_to(r.step);
+    } else if (name == "loss") {
+      value.get_to(r.loss);
+    } else if (name == "examples") {
+      value.get_to(r.examples);
+    } else if (name == "seconds") {
+      value.get_to(r.seconds);
+    } else {
+      r.measures[name] = value.get<double>();
+    }
+  }
+  return r;
+}
+
+EpochRecord epoch_from_json(const Json& j) {
+  EpochRecord r;
+  j.at("epoch").get_to(r.epoch);
+  j.at("seconds").get_to(r.seconds);
+  j.at("loss").get_to(r.loss);
+  if (j.contains("eval") && !j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
+  return r;
+}
+
+RunRecord run_from_json(const Json& j) {
+  RunRecord r;
+  j.at("task").get_to(r.task);
+  j.at("model").get_to(r.model);
+  j.at("strategy").get_to(r.strategy);
+  j.at("workers").get_to(r.workers);
+  j.at("steps").get_to(r.steps);
+  j.at("examples").get_to(r.examples);
+  j.at("ms_per_iteration").get_to(r.ms_per_iteration);
+  j.at("compute_ms").get_to(r.compute_ms);
+  j.at("exchange_ms").get_to(r.exchange_ms);
+  r.data_ms = j.value("data_ms", 0.0);
+  j.at("examples_per_s").get_to(r.examples_per_s);
+  j.at("bytes_sent_per_step").get_to(r.bytes_sent_per_step);
+  j.at("train_loss").get_to(r.train_loss);
+  j.at("train_seconds").get_to(r.train_seconds);
+  for (const Json& epoch : j.at("epochs")) r.epochs.push_back(epoch_from_json(epoch));
+  if (!j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
+  j.at("run_dir").get_to(r.run_dir);
+  return r;
+}
+
+}  // namespace syncopate::record

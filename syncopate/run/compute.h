@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace syncopate::run {
+
+/// What the CPU can execute, by name of the instructions that matter here.
+struct CpuFeatures {
+  bool avx = false, avx2_fma = false, avx512 = false;
+};
+CpuFeatures cpu_features();
+
+/// The OpenBLAS core type to ask for instead of the one it chose, if that one is slower than this CPU needs
+/// ("Prescott" for a CPU newer than the library) or would execute instructions that the CPU does not have.
+std::optional<std::string> better_core_type(const std::string& chosen, CpuFeatures cpu);
+
+/// How this process computes; two runs are bit-identical only where these agree.
+struct ComputeSetup {
+  std::string cpu;        ///< model name
+  std::string blas;       ///< "OpenBLAS 0.3.21", "MKL", ...
+  std::string core_type;  ///< OpenBLAS's kernels: "SkylakeX"; empty for others
+  std::string vectors;    ///< ATen's kernels: "AVX512"
+  std::string torch;      ///< version
+  int threads = 1;
+
+  std::string sentence() const;
+  nlohmann::ordered_json to_json() const;
+};
+
+/// OpenBLAS reads its core type and thread count when it is loaded. So: sets the environment that this CPU needs and,
+/// where it differs from what was loaded, starts this program again in place (same process, same arguments). Also
+/// tells the allocator to keep memory between steps. Call first in `main`.
+void prepare_process(char** argv);
+
+/// Environment for `threads` threads, inherited by workers started from here.
+void set_thread_environment(int threads);
+
+/// Makes this process compute with `threads` threads and says what is in use.
+ComputeSetup set_up_compute(int threads);
+
+/// Threads by default: all cores for one worker, one each when several share the machine.
+int default_threads(int workers_here);
+
+}  // namespace syncopate::run

@@ -1,0 +1,313 @@
+#include "syncopate/run/launch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/base/text.h"
+#include "syncopate/comm/lifeline_server.h"
+#include "syncopate/comm/meeting.h"
+#include "syncopate/run/world.h"
+
+namespace syncopate::run {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook(20);
+/// Workers learn of a failure at once and have a watchdog of about a second; whoever is still there then is
+/// stuck.
+constexpr milliseconds kMercy(1700);
+/// The server hears of a death about when waitpid does.
+constexpr milliseconds kHearsay(500);
+
+/// How often each signal has come; a handler can only reach what is static.
+std::atomic<int> interrupts{0}, terminations{0};
+void count_signal(int number) { ++(number == SIGINT ? interrupts : terminations); }
+
+/// SIGINT and SIGTERM are counted while one lives.
+class SignalCount {
+ public:
+  SignalCount() {
+    interrupts = terminations = 0;
+    struct sigaction action {};
+    action.sa_handler = count_signal;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(SIGINT, &action, &old_interrupt_);
+    ::sigaction(SIGTERM, &action, &old_terminate_);
+  }
+  ~SignalCount() {
+    ::sigaction(SIGINT, &old_interrupt_, nullptr);
+    ::sigaction(SIGTERM, &old_terminate_, nullptr);
+  }
+  SignalCount(const SignalCount&) = delete;
+  SignalCount& operator=(const SignalCount&) = delete;
+  int count() const { return interrupts + terminations; }
+  int last() const { return interrupts > 0 ? SIGINT : SIGTERM; }
+
+ private:
+  struct sigaction old_interrupt_ {
+  }, old_terminate_{};
+};
+
+struct Worker {
+  pid_t pid = -1;
+  std::optional<int> status;  ///< waitpid's, once it has ended
+};
+
+class SpawnSettings {
+ public:
+  SpawnSettings(int rank, const std::filesystem::path& log_folder) {
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (rank > 0 && !log_folder.empty()) {
+      const std::string log = log_folder / fmt::format("rank{}.log", rank);
+      ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                         O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+      ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    }
+    ::posix_spawnattr_init(&attributes);
+    sigset_t all_default, none;
+    ::sigemptyset(&none);
+    ::sigemptyset(&all_default);
+    for (const int number : {SIGINT, SIGTERM, SIGPIPE}) ::sigaddset(&all_default, number);
+    ::posix_spawnattr_setsigdefault(&attributes, &all_default);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    // A group of its own, so that the terminal's Ctrl-C reaches the launcher alone.
+    ::posix_spawnattr_setpgroup(&attributes, 0);
+    ::posix_spawnattr_setflags(&attributes,
+                               POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnSettings() {
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (std::string& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+/// The workers of one run, from the first spawn to the last waitpid.
+class Crew {
+ public:
+  Crew(const LaunchOptions& options, comm::LifelineServer& server, const std::string& key)
+      : options_(options), server_(server), workers_(static_cast<size_t>(options.workers)) {
+    try {
+      for (int rank = 0; rank < options.workers; ++rank) start(rank, key);
+    } catch (...) {
+      kill_all();
+      throw;
+    }
+  }
+  ~Crew() { kill_all(); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  bool running() const {
+    return !all([](const Worker& worker) { return worker.status.has_value(); });
+  }
+
+  void look() {
+    for (Worker& worker : workers_) {
+      int status = 0;
+      if (!worker.status && ::waitpid(worker.pid, &status, WNOHANG) == worker.pid) worker.status = status;
+    }
+  }
+
+  void signal_all(int number) {
+    for (const Worker& worker : workers_) {
+      if (worker.pid > 0 && !worker.status) ::kill(-worker.pid, number);
+    }
+  }
+
+  void kill_all() {
+    signal_all(SIGKILL);
+    for (Worker& worker : workers_) {
+      int status = 0;
+      if (worker.pid > 0 && !worker.status && ::waitpid(worker.pid, &status, 0) == worker.pid)
+        worker.status = status;
+    }
+  }
+
+  /// A worker that ended as it should not have and of which the server knows nothing more.
+  std::optional<int> bad_end() const {
+    for (size_t rank = 0; rank < workers_.size(); ++rank) {
+      const Worker& worker = workers_[rank];
+      if (!worker.status) continue;
+      if (WIFSIGNALED(*worker.status)) return static_cast<int>(rank);
+      const int code = WEXITSTATUS(*worker.status);
+      const bool in_order = server_.left(static_cast<int>(rank)) || options_.workers == 1;
+      if (code != 0 && !(in_order && code == static_cast<int>(ExitCode::kInterrupted)))
+        return static_cast<int>(rank);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<int> status(int rank) const { return workers_.at(static_cast<size_t>(rank)).status; }
+
+  int worst_code() const {
+    int worst = 0;
+    for (const Worker& worker : workers_) {
+      if (worker.status && WIFEXITED(*worker.status)) worst = std::max(worst, WEXITSTATUS(*worker.status));
+    }
+    return worst;
+  }
+
+ private:
+  template <typename Test>
+  bool all(Test test) const {
+    for (const Worker& worker : workers_) {
+      if (!test(worker)) return false;
+    }
+    return true;
+  }
+
+  void start(int rank, const std::string& key) {
+    Environment variables = environment_of_process();
+    for (const auto& [name, value] : options_.environment) variables[name] = value;
+    variables["SYNCOPATE_RANK"] = std::to_string(rank);
+    variables["SYNCOPATE_WORLD_SIZE"] = std::to_string(options_.workers);
+    variables["SYNCOPATE_MASTER"] = fmt::format("127.0.0.1:{}", server_.port());
+    variables["SYNCOPATE_KEY"] = key;
+    variables["SYNCOPATE_LAUNCHER_PID"] = std::to_string(::getpid());
+    std::vector<std::string> words = options_.argv, entries;
+    for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);
+    const std::vector<char*> arguments = pointers(words), environment = pointers(entries);
+    SpawnSettings settings(rank, options_.log_folder);
+    pid_t pid = -1;
+    const int code = ::posix_spawn(&pid, options_.program.c_str(), &settings.actions, &settings.attributes,
+                                   arguments.data(), environment.data());
+    if (code != 0) throw CommError("cannot start worker {}: {}", rank, std::strerror(code));
+    workers_[static_cast<size_t>(rank)].pid = pid;
+  }
+
+  const LaunchOptions& options_;
+  comm::LifelineServer& server_;
+  std::vector<Worker> workers_;
+};
+
+std::string log_hint(const LaunchOptions& options, int rank) {
+  if (rank == 0 || options.log_folder.empty()) return "";
+  return fmt::format("; {} says more", (options.log_folder / fmt::format("rank{}.log", rank)).string());
+}
+
+/// What became of a rank, from its end and from what it was last known to do.
+LaunchResult verdict(const LaunchOptions& options, int rank, int status, const std::string& activity) {
+  LaunchResult result;
+  result.rank = rank;
+  if (WIFSIGNALED(status)) {
+    result.exit_code = static_cast<int>(ExitCode::kComm);
+    result.sentence = fmt::format("rank {} was killed by signal {} ({}) during {}{}", rank, WTERMSIG(status),
+                                  ::strsignal(WTERMSIG(status)), activity, log_hint(options, rank));
+  } else if (const int code = WEXITSTATUS(status); code != 0) {
+    result.exit_code = code;
+    result.sentence = fmt::format("rank {} stopped with exit code {} during {}{}", rank, code, activity,
+                                  log_hint(options, rank));
+  } else {
+    result.exit_code = static_cast<int>(ExitCode::kComm);
+    result.sentence = fmt::format("rank {} left during {} before the run was done{}", rank, activity,
+                                  log_hint(options, rank));
+  }
+  return result;
+}
+
+/// Names the first cause and ends whoever is left.
+LaunchResult end_after_failure(const LaunchOptions& options, Crew& crew, comm::LifelineServer& server) {
+  const Clock::time_point start = Clock::now();
+  std::optional<comm::Failure> first = server.failure();
+  while (!first && Clock::now() - start < kHearsay) {
+    std::this_thread::sleep_for(milliseconds(5));
+    first = server.failure();
+  }
+  LaunchResult result;
+  if (!first) {  // it never came to the server, or had left it
+    crew.look();
+    const int rank = crew.bad_end().value_or(0);
+    result = verdict(options, rank, crew.status(rank).value_or(0), server.status_of(rank).text());
+    comm::Failure failure = comm::died(rank, server.status_of(rank));
+    failure.sentence = result.sentence;
+    server.declare(failure);
+  } else {
+    result.rank = first->rank;
+    result.exit_code = first->exit_code;
+    result.sentence = first->sentence;
+    if (first->cause == comm::Cause::kHung) crew.look();
+  }
+  while (crew.running() && Clock::now() - start < kMercy) {
+    std::this_thread::sleep_for(kLook);
+    crew.look();
+  }
+  const std::optional<int> own_end = first && first->rank >= 0 ? crew.status(first->rank) : std::nullopt;
+  crew.kill_all();
+  if (first && first->cause == comm::Cause::kDied && own_end) {
+    result = verdict(options, first->rank, *own_end, first->activity);
+  }
+  return result;
+}
+
+LaunchResult watch(const LaunchOptions& options, Crew& crew, comm::LifelineServer& server,
+                   const SignalCount& signals) {
+  int passed_on = 0;
+  while (true) {
+    crew.look();
+    if (server.failure() || crew.bad_end()) return end_after_failure(options, crew, server);
+    if (!crew.running()) return {crew.worst_code(), -1, ""};
+    if (signals.count() > passed_on) {
+      if (passed_on > 0 || signals.count() > 1) {
+        crew.kill_all();
+        return {static_cast<int>(ExitCode::kInterrupted), -1, ""};
+      }
+      crew.signal_all(signals.last());
+      passed_on = 1;
+    }
+    ::poll(nullptr, 0, static_cast<int>(kLook.count()));  // a signal cuts it short
+  }
+}
+
+}  // namespace
+
+LaunchResult launch(const LaunchOptions& options) {
+  if (options.workers < 1) throw ConfigError("--workers must be 1 or more, got {}", options.workers);
+  if (!options.log_folder.empty()) make_folder(options.log_folder);
+  comm::ServerOptions where;
+  where.size = options.workers;
+  where.timeout = options.timeout;
+  where.key = comm::random_key();
+  comm::LifelineServer server(where);
+  const SignalCount signals;
+  Crew crew(options, server, where.key);
+  LaunchResult result = watch(options, crew, server, signals);
+  server.close();
+  return result;
+}
+
+void die_with_parent() {
+  const char* text = ::getenv("SYNCOPATE_LAUNCHER_PID");
+  const auto launcher = text == nullptr ? std::nullopt : parse_integer(text);
+  if (!launcher) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // It may have died before the kernel was told.
+  if (::getppid() != *launcher) ::raise(SIGKILL);
+}
+
+}  // namespace syncopate::run

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace syncopate::run {
+
+struct LaunchOptions {
+  int workers = 1;
+  std::filesystem::path program = "/proc/self/exe";
+  std::vector<std::string> argv;  ///< argv[0] included; the same for every worker
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours for every worker
+  std::filesystem::path
+      log_folder;  ///< rank 1 and up write into rank<k>.log there; empty: they share our output
+  std::chrono::milliseconds timeout{20000};
+};
+
+struct LaunchResult {
+  int exit_code = 0;     ///< 4: a rank died or hung; a worker's own code when it failed; 130: interrupted
+  int rank = -1;         ///< whose failure was the first
+  std::string sentence;  ///< the first cause, for the user; empty when there was none
+};
+
+/// Runs `workers` copies of the program to their end, with the variables find_world() reads; this process
+/// serves their meeting point on loopback. The first failure ends the rest within 3 s. SIGINT and SIGTERM are
+/// passed on; a second one kills all at once. Prints nothing. Throws CommError or DataError when the workers
+/// cannot be started.
+LaunchResult launch(const LaunchOptions& options);
+
+/// A worker's first act: when our launcher started it, the kernel ends it with the launcher, however that
+/// dies.
+void die_with_parent();
+
+}  // namespace syncopate::run

@@ -1,0 +1,114 @@
+#include "syncopate/run/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/text.h"
+
+namespace syncopate::run {
+
+Recorder::Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
+                   Progress::Style style, std::function<bool()> stop_requested)
+    : folder_(std::move(folder)),
+      membership_(membership),
+      rank_(rank),
+      progress_(rank_ == 0 ? style : Progress::Style::kNone, total_steps),
+      stop_requested_(std::move(stop_requested)) {}
+
+void Recorder::open(int64_t steps, int64_t evals) {
+  loss_lines_ = std::make_unique<record::LineFile>(folder_.losses(rank_), steps);
+  if (!first()) return;
+  step_lines_ = std::make_unique<record::LineFile>(folder_.steps(), steps);
+  eval_lines_ = std::make_unique<record::LineFile>(folder_.evals(), evals);
+}
+
+void Recorder::begin() { open(0, 0); }
+
+void Recorder::phase(int64_t step, const char* phase) { membership_.status(step, phase); }
+
+void Recorder::resumed(int64_t step, int64_t evals, const std::vector<std::string>& notes) {
+  open(step, evals);
+  first_step_ = step;
+  if (!first()) return;
+  for (const std::string& line : record::read_lines(folder_.steps(), "record")) {
+    steps_.push_back(record::step_from_json(nlohmann::ordered_json::parse(line)));
+  }
+  progress_.say(fmt::format("resumed after step {}", step));
+  for (const std::string& note : notes) {
+    progress_.say(fmt::format("note: {}, so the run is not bit for bit what it would have been", note));
+  }
+}
+
+void Recorder::step(const record::StepRecord& record, double own_loss) {
+  // Seventeen digits: reading a loss back gives the same bits.
+  loss_lines_->write(fmt::format("{:.17g}", own_loss));
+  if (!first()) return;
+  steps_.push_back(record);
+  step_lines_->write(record::to_json(record).dump());
+  progress_.update(record.step, first_step_,
+                   fmt::format("loss {:.4f} · {:.0f} examples/s", record.loss,
+                               static_cast<double>(record.examples) / record.ms * 1e3));
+}
+
+void Recorder::eval(const record::EvalRecord& record) {
+  if (first()) eval_lines_->write(record::to_json(record).dump());
+}
+
+void Recorder::epoch(const record::EpochRecord& record) {
+  std::string line = fmt::format("epoch {} · loss {:.4f} · {:.1f} s", record.epoch, record.loss, record.seconds);
+  if (record.eval) {
+    line += fmt::format(" · test loss {:.4f}", record.eval->loss);
+    for (const auto& [name, value] : record.eval->measures) line += fmt::format(" · {} {:.2f} %", name, 100 * value);
+  }
+  progress_.say(line);
+}
+
+void Recorder::saved(int64_t) {}
+
+bool Recorder::stop_requested() {
+  const bool stop = stop_requested_();
+  if (stop && !told_stop_) {
+    told_stop_ = true;
+    progress_.say("stopping after this step with a checkpoint; press Ctrl-C again to stop at once");
+  }
+  return stop;
+}
+
+void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& into) {
+  if (steps.empty()) return;
+  // The first step warms caches up and says nothing about the rest.
+  const size_t skip = steps.size() > 1 ? 1 : 0;
+  std::vector<double> ms;
+  double total = 0, compute = 0, exchange = 0, data = 0, seconds = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    seconds += steps[i].ms / 1e3;
+    into.examples += steps[i].examples;
+    if (i < skip) continue;
+    ms.push_back(steps[i].ms);
+    total += steps[i].ms;
+    compute += steps[i].compute_ms;
+    exchange += steps[i].exchange_ms;
+    data += steps[i].data_ms;
+  }
+  std::nth_element(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2), ms.end());
+  const double median = ms[ms.size() / 2];
+  into.steps = static_cast<int64_t>(steps.size());
+  into.ms_per_iteration = median;
+  into.compute_ms = median * compute / total;
+  into.exchange_ms = median * exchange / total;
+  into.data_ms = median * data / total;
+  into.train_seconds = seconds;
+  into.examples_per_s = static_cast<double>(into.examples) / seconds;
+  const size_t tail = std::max<size_t>(1, steps.size() / 10);
+  double loss = 0, count = 0;
+  for (size_t i = steps.size() - tail; i < steps.size(); ++i) {
+    loss += steps[i].loss * static_cast<double>(steps[i].examples);
+    count += static_cast<double>(steps[i].examples);
+  }
+  into.train_loss = loss / count;
+}
+
+}  // namespace syncopate::run

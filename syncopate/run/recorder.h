@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "syncopate/base/progress.h"
+#include "syncopate/comm/open.h"
+#include "syncopate/record/lines.h"
+#include "syncopate/record/record.h"
+#include "syncopate/run/folder.h"
+#include "syncopate/train/trainer.h"
+
+namespace syncopate::run {
+
+/// Writes down what a run does and shows it: rank 0 keeps steps.jsonl and evals.jsonl and the progress, every rank its
+/// own loss_<rank>.txt, the lifeline hears of every phase.
+class Recorder : public train::Listener {
+ public:
+  Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps, Progress::Style style,
+           std::function<bool()> stop_requested);
+
+  void phase(int64_t step, const char* phase) override;
+  void resumed(int64_t step, int64_t evals, const std::vector<std::string>& notes) override;
+  void step(const record::StepRecord& record, double own_loss) override;
+  void eval(const record::EvalRecord& record) override;
+  void epoch(const record::EpochRecord& record) override;
+  void saved(int64_t step) override;
+  bool stop_requested() override;
+
+  void begin();    ///< a new run: fresh files
+  void say(const std::string& line) { progress_.say(line); }
+  const std::vector<record::StepRecord>& steps() const { return steps_; }
+
+ private:
+  void open(int64_t steps, int64_t evals);
+  bool first() const { return rank_ == 0; }
+
+  RunFolder folder_;
+  comm::Membership& membership_;
+  int rank_;
+  Progress progress_;
+  std::function<bool()> stop_requested_;
+  std::vector<record::StepRecord> steps_;      ///< rank 0 alone
+  std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
+  int64_t first_step_ = 0;
+  bool told_stop_ = false;
+};
+
+/// Medians and sums over the steps of a whole run.
+void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& into);
+
+}  // namespace syncopate::run

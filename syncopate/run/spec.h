@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "syncopate/base/fields.h"
+
+namespace syncopate::run {
+
+/// One run, whole: everything that decides its result. Each group lists its fields once; flags, `--set`, experiment
+/// files, spec.json and the run's hash come from that list.
+struct RunSpec {
+  struct Task {
+    std::string name = "supersense";
+    std::string data;
+    int64_t max_length = 128;
+    bool shuffle = true;
+    int64_t limit = 0;
+    int64_t test_limit = 0;
+    void describe(Fields& fields);
+  } task;
+
+  struct Model {
+    std::string name = "bert-tiny";
+    std::string vocab;
+    int64_t vocab_size = 8000;
+    double dropout = 0.1;
+    double inner_dropout = 0;
+    void describe(Fields& fields);
+  } model;
+
+  struct Strategy {
+    std::string name = "ddp";
+    bool whole = false;
+    double bucket_mib = 25;
+    double first_bucket_mib = 1;
+    bool sparse_rows = true;
+    bool overlap = true;
+    void describe(Fields& fields);
+  } strategy;
+
+  struct Optim {
+    std::string name = "adamw";
+    double lr = 5e-4;
+    double weight_decay = 0.01;
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double eps = 1e-8;
+    double momentum = 0.9;
+    double warmup = 0.1;
+    std::string schedule = "linear";
+    double clip = 1;
+    void describe(Fields& fields);
+  } optim;
+
+  struct Train {
+    int64_t batch_size = 0;
+    int64_t global_batch = 0;
+    int64_t accumulate = 1;
+    int64_t epochs = 0;
+    int64_t steps = 0;
+    int64_t seed = 0;
+    std::string eval_every = "epoch";
+    int64_t save_every = 0;
+    int64_t eval_batch = 64;
+    void describe(Fields& fields);
+  } train;
+
+  struct Comm {
+    int64_t workers = 1;
+    double timeout = 60;
+    void describe(Fields& fields);
+  } comm;
+
+  struct Compute {
+    int64_t threads = 0;
+    void describe(Fields& fields);
+  } compute;
+
+  void describe(Fields& fields);
+  Fields fields();           ///< points into this spec
+  std::string name();        ///< "supersense-bert-tiny-ddp-2w-<hash>", fit for a folder
+
+  /// Examples per optimizer step over all workers. Throws ConfigError when the batch settings do not fit.
+  int64_t examples_per_step() const;
+  /// Throws ConfigError for what no run could use: zero workers, both --epochs and --steps, an unknown strategy.
+  void validate() const;
+};
+
+/// Settings that may change when a run resumes: they do not decide what is computed. Anything else must be equal.
+bool may_change_on_resume(const std::string& field);
+
+}  // namespace syncopate::run

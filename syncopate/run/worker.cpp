@@ -1,0 +1,182 @@
+#include "syncopate/run/worker.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/base/text.h"
+#include "syncopate/comm/metered.h"
+#include "syncopate/data/loader.h"
+#include "syncopate/nn/bert_folder.h"
+#include "syncopate/parallel/local_engine.h"
+#include "syncopate/run/build.h"
+#include "syncopate/run/compute.h"
+#include "syncopate/run/folder.h"
+#include "syncopate/run/recorder.h"
+#include "syncopate/train/trainer.h"
+
+namespace syncopate::run {
+namespace {
+
+class Worker {
+ public:
+  Worker(RunSpec spec, const World& world, const WorkerOptions& options)
+      : spec_(std::move(spec)), world_(world), options_(options) {}
+
+  WorkerResult run() {
+    compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
+                                                        : default_threads(world_.local_size));
+    membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)));
+    if (membership_.lifeline && options_.give_up) {
+      membership_.lifeline->watch([this](const comm::Failure& failure) { options_.give_up(failure.sentence); });
+    }
+    try {
+      const WorkerResult result = work();
+      membership_.status(-1, "leaving");
+      membership_.leave();
+      return result;
+    } catch (const CommError& error) {
+      // Whoever noticed first may be a victim: the lifeline knows the cause.
+      if (membership_.lifeline) {
+        if (const auto failure = membership_.lifeline->await_failure(std::chrono::milliseconds(500))) {
+          throw CommError("{}", failure->sentence);
+        }
+      }
+      membership_.fail(error.what(), static_cast<int>(error.code()));
+      throw;
+    } catch (const Error& error) {
+      membership_.fail(error.what(), static_cast<int>(error.code()));
+      throw;
+    } catch (const std::exception& error) {
+      membership_.fail(error.what(), static_cast<int>(ExitCode::kInternal));
+      throw;
+    }
+  }
+
+ private:
+  WorkerResult work() {
+    comm::Group& plain = *membership_.group;
+    settle_folder(plain);
+    if (options_.resume && std::filesystem::exists(folder_.done()) && plain.rank() == 0) {
+      // Nothing is left to do unless more steps are asked for; the trainer finds out.
+      std::filesystem::remove(folder_.done());
+    }
+    membership_.status(-1, "loading");
+    Materials materials = make_materials(spec_, plain);
+    tensor::FlatParams params(materials.model->parameters());
+    const auto optimizer = make_optimizer(spec_.optim, params);
+    parallel::Replica replica{.model = *materials.model, .params = params, .optimizer = *optimizer, .clip = spec_.optim.clip};
+    comm::Metered group(std::move(membership_.group));
+    const auto strategy = make_strategy(spec_.strategy, group);
+    parallel::LocalEngine engine;
+    data::Loader loader(materials.train, {.global_batch = spec_.examples_per_step(),
+                                          .workers = world_.size,
+                                          .rank = world_.rank,
+                                          .accumulate = static_cast<int>(spec_.train.accumulate),
+                                          .seed = static_cast<uint64_t>(spec_.train.seed),
+                                          .shuffle = spec_.task.shuffle});
+    const int64_t epochs = std::max<int64_t>(1, spec_.train.epochs);
+    const int64_t steps = spec_.train.steps > 0 ? spec_.train.steps : epochs * loader.steps_per_epoch();
+    const optim::Schedule schedule = make_schedule(spec_.optim, steps);
+
+    Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested);
+    announce(recorder, materials, params, steps);
+    if (!options_.resume) recorder.begin();
+    train::Trainer trainer({.replica = replica,
+                            .engine = engine,
+                            .strategy = *strategy,
+                            .group = group,
+                            .loader = loader,
+                            .test = materials.test.get(),
+                            .schedule = schedule,
+                            .listener = recorder},
+                           {.steps = steps,
+                            .eval_every = parse_integer(spec_.train.eval_every).value_or(0),
+                            .save_every = spec_.train.save_every,
+                            .eval_batch = spec_.train.eval_batch,
+                            .seed = static_cast<uint64_t>(spec_.train.seed),
+                            .checkpoint = folder_.checkpoint(),
+                            .environment = compute_.to_json()});
+    const train::TrainResult trained = trainer.run(options_.resume);
+    WorkerResult result;
+    result.interrupted = trained.interrupted;
+    if (trained.interrupted) {
+      recorder.say(fmt::format("stopped after step {}; continue with --resume --out {}", trained.steps,
+                               folder_.path.string()));
+    } else if (world_.rank == 0) {
+      membership_.status(trained.steps, "saving the model");
+      result.record = conclude(materials, recorder, trained);
+    }
+    return result;
+  }
+
+  void settle_folder(comm::Group& group) {
+    std::string path = options_.out;
+    if (group.rank() == 0 && !options_.folder_is_ready) {
+      folder_ = choose_folder(spec_, options_.out, options_.resume);
+      path = folder_.path.string();
+    }
+    folder_.path = share_text(group, path, 0);
+    make_folder(folder_.path);
+    if (group.rank() == 0 && !options_.folder_is_ready) start_folder(folder_, spec_);
+  }
+
+  void announce(Recorder& recorder, const Materials& materials, const tensor::FlatParams& params, int64_t steps) {
+    if (world_.rank != 0) return;
+    int64_t parameters = 0;
+    for (const auto& entry : params.entries()) parameters += entry.size;
+    recorder.say(compute_.sentence());
+    recorder.say(fmt::format("{} · {} ({:.1f} million parameters, {} words) · {} · {} worker{}{}", spec_.task.name,
+                             spec_.model.name, static_cast<double>(parameters) / 1e6, materials.tokenizer->size(),
+                             spec_.strategy.name, world_.size, world_.size == 1 ? "" : "s",
+                             world_.launcher == "none" || world_.launcher == "syncopate"
+                                 ? ""
+                                 : fmt::format(" by {}", world_.launcher)));
+    recorder.say(fmt::format("{} training and {} test examples · {} per step · {} steps · into {}", materials.train->size(),
+                             materials.test->size(), spec_.examples_per_step(), steps, folder_.path.string()));
+    for (const std::string& note : materials.notes) recorder.say("note: " + note);
+    nlohmann::ordered_json environment = compute_.to_json();
+    environment["launcher"] = world_.launcher;
+    environment["workers"] = world_.size;
+    write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
+  }
+
+  record::RunRecord conclude(const Materials& materials, const Recorder& recorder, const train::TrainResult& trained) {
+    record::RunRecord record;
+    record.task = spec_.task.name;
+    record.model = spec_.model.name;
+    record.strategy = spec_.strategy.name;
+    record.workers = world_.size;
+    summarise(recorder.steps(), record);
+    if (trained.steps_here > 0) {
+      record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(trained.steps_here) / world_.size;
+    }
+    record.epochs = trained.epochs;
+    record.eval = trained.eval;
+    record.run_dir = folder_.path.string();
+    nn::save_bert(folder_.model(), *materials.model);
+    materials.tokenizer->save(folder_.model());
+    write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
+    write_file_atomically(folder_.done(), "");
+    return record;
+  }
+
+  RunSpec spec_;
+  World world_;
+  WorkerOptions options_;
+  ComputeSetup compute_;
+  comm::Membership membership_;
+  RunFolder folder_;
+};
+
+}  // namespace
+
+WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options) {
+  return Worker(std::move(spec), world, options).run();
+}
+
+}  // namespace syncopate::run

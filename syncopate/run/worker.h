@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "syncopate/base/progress.h"
+#include "syncopate/record/record.h"
+#include "syncopate/run/spec.h"
+#include "syncopate/run/world.h"
+
+namespace syncopate::run {
+
+struct WorkerOptions {
+  std::string out;                         ///< the run's folder; empty: chosen after the spec's name
+  bool folder_is_ready = false;            ///< our launcher chose and made it
+  bool resume = false;
+  Progress::Style progress = Progress::Style::kLines;
+  std::function<bool()> stop_requested;
+  /// Last resort when this process has learned that the run is lost but does not come back by itself.
+  std::function<void(const std::string& sentence)> give_up;
+};
+
+struct WorkerResult {
+  bool interrupted = false;
+  std::optional<record::RunRecord> record;  ///< rank 0, when the run is done
+};
+
+/// Trains as one worker of the run: joins the others, loads, trains, and (rank 0) writes the result and the model.
+/// Throws Error; the others have been told by then.
+WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options);
+
+}  // namespace syncopate::run

@@ -1,0 +1,286 @@
+#include "syncopate/run/world.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/base/text.h"
+
+extern char** environ;
+
+namespace syncopate::run {
+namespace {
+
+using comm::Address;
+using comm::MeetingPoint;
+
+constexpr int kUsualPort = 29500;
+
+/// Reads a launcher's variables; names the variable in every complaint.
+class Variables {
+ public:
+  explicit Variables(const Environment& all) : all_(all) {}
+  bool has(const std::string& name) const { return !text(name).empty(); }
+  std::string text(const std::string& name, const std::string& otherwise = "") const {
+    const auto found = all_.find(name);
+    return found == all_.end() || found->second.empty() ? otherwise : found->second;
+  }
+  int number(const std::string& name) const {
+    const auto value = parse_integer(text(name));
+    if (!value || *value < 0 || *value > 1 << 20) {
+      throw ConfigError("the environment variable {} should be a small number but is \"{}\"", name,
+                        text(name));
+    }
+    return static_cast<int>(*value);
+  }
+  int number(const std::string& name, int otherwise) const { return has(name) ? number(name) : otherwise; }
+
+ private:
+  const Environment& all_;
+};
+
+Address parse_master(const std::string& text, const char* where) {
+  const auto address = comm::parse_address(text);
+  if (!address)
+    throw ConfigError("{} should be HOST:PORT with a port from 1 to 65535, got \"{}\"", where, text);
+  return *address;
+}
+
+MeetingPoint rank_zero_serves(const Address& address) {
+  MeetingPoint point;
+  point.kind = MeetingPoint::Kind::kAddress;
+  point.address = address;
+  return point;
+}
+
+/// All workers are on this machine: they meet on loopback, through a file that only they know how to find.
+MeetingPoint by_file(const std::string& job) {
+  std::string name = job;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '.') c = '_';
+  }
+  MeetingPoint point;
+  point.kind = MeetingPoint::Kind::kFile;
+  point.file =
+      std::filesystem::temp_directory_path() / fmt::format("syncopate-{}", ::geteuid()) / (name + ".meet");
+  return point;
+}
+
+void require_fit(const World& world, const char* how) {
+  if (world.size < 1 || world.rank >= world.size) {
+    throw ConfigError(
+        "{}: rank {} does not fit {} workers; ranks go from 0 to the number of workers less one", how,
+        world.rank, world.size);
+  }
+}
+
+/// A meeting point that somebody named, if somebody did.
+std::optional<Address> named_master(const WorldFlags& flags, const Variables& variables) {
+  if (!flags.master.empty()) return parse_master(flags.master, "--master");
+  if (!variables.has("MASTER_ADDR")) return std::nullopt;
+  return Address{variables.text("MASTER_ADDR"), variables.number("MASTER_PORT", kUsualPort)};
+}
+
+World from_own_launcher(const Variables& variables) {
+  World world;
+  world.launcher = "syncopate";
+  world.rank = world.local_rank = variables.number("SYNCOPATE_RANK");
+  world.size = world.local_size = variables.number("SYNCOPATE_WORLD_SIZE");
+  world.meeting.kind = MeetingPoint::Kind::kServed;
+  world.meeting.address = parse_master(variables.text("SYNCOPATE_MASTER"), "SYNCOPATE_MASTER");
+  world.meeting.key = variables.text("SYNCOPATE_KEY");
+  require_fit(world, "SYNCOPATE_RANK");
+  return world;
+}
+
+World by_hand(const WorldFlags& flags) {
+  if (!flags.rank || !flags.world_size) {
+    throw ConfigError(
+        "{} needs {} too: a worker started by hand is told --rank R --world-size N --master HOST:PORT",
+        flags.rank ? "--rank" : "--world-size", flags.rank ? "--world-size" : "--rank");
+  }
+  World world;
+  world.launcher = "manual";
+  world.rank = *flags.rank;
+  world.size = *flags.world_size;
+  if (world.size < 1) throw ConfigError("--world-size must be 1 or more, got {}", world.size);
+  if (world.rank < 0 || world.rank >= world.size) {
+    throw ConfigError("--rank must be from 0 to {} with --world-size {}, got {}", world.size - 1, world.size,
+                      world.rank);
+  }
+  if (flags.workers && *flags.workers != world.size) {
+    throw ConfigError(
+        "--workers {} starts the workers itself; leave it out beside --rank and --world-size {}",
+        *flags.workers, world.size);
+  }
+  if (flags.master.empty() && world.size > 1) {
+    throw ConfigError(
+        "--rank and --world-size need --master HOST:PORT, an address of rank 0's machine and a free port");
+  }
+  if (!flags.master.empty()) world.meeting = rank_zero_serves(parse_master(flags.master, "--master"));
+  // Who else is on this machine cannot be known; on loopback everybody is.
+  const std::string& host = world.meeting.address.host;
+  const bool together = host.rfind("127.", 0) == 0 || host == "localhost" || host == "::1";
+  world.local_rank = together ? world.rank : 0;
+  world.local_size = together ? world.size : 1;
+  return world;
+}
+
+World from_torchrun(const WorldFlags& flags, const Variables& variables) {
+  World world;
+  world.launcher = "torchrun";
+  world.rank = variables.number("RANK");
+  world.size = variables.number("WORLD_SIZE");
+  world.local_rank = variables.number("LOCAL_RANK", 0);
+  world.local_size = variables.number("LOCAL_WORLD_SIZE", world.size == 1 ? 1 : world.local_rank + 1);
+  require_fit(world, "RANK and WORLD_SIZE");
+  const std::string attempt = variables.text("TORCHELASTIC_RESTART_COUNT", "0");
+  const bool agent_owns_port = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  const bool together = variables.has("LOCAL_WORLD_SIZE") && world.local_size == world.size;
+  if (!flags.master.empty()) {
+    world.meeting = rank_zero_serves(parse_master(flags.master, "--master"));
+  } else if (together && agent_owns_port) {
+    world.meeting = by_file(fmt::format("torchrun-{}-{}-{}", variables.text("TORCHELASTIC_RUN_ID", "none"),
+                                        variables.text("MASTER_PORT"), attempt));
+  } else {
+    const Address master{variables.text("MASTER_ADDR"), variables.number("MASTER_PORT")};
+    world.meeting = rank_zero_serves(together ? Address{"127.0.0.1", master.port} : master);
+    if (agent_owns_port) {
+      world.meeting.kind = MeetingPoint::Kind::kAgent;
+      world.meeting.topic = attempt;
+    }
+  }
+  return world;
+}
+
+World from_mpirun(const WorldFlags& flags, const Variables& variables) {
+  World world;
+  world.launcher = "mpirun";
+  world.rank = variables.number("OMPI_COMM_WORLD_RANK");
+  world.size = variables.number("OMPI_COMM_WORLD_SIZE");
+  world.local_rank = variables.number("OMPI_COMM_WORLD_LOCAL_RANK", 0);
+  world.local_size = variables.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
+  require_fit(world, "OMPI_COMM_WORLD_RANK");
+  if (const auto master = named_master(flags, variables)) {
+    world.meeting = rank_zero_serves(*master);
+  } else if (world.local_size == world.size) {
+    const std::string job =
+        variables.text("PMIX_NAMESPACE", variables.text("OMPI_MCA_ess_base_jobid", "job"));
+    world.meeting = by_file("mpirun-" + job);
+  } else {
+    throw ConfigError(
+        "mpirun started workers on several machines: add --master HOST:PORT, where HOST is the machine "
+        "of rank 0 as the others reach it and PORT is free there");
+  }
+  return world;
+}
+
+/// How many tasks of the step this node has: "2(x3),1" gives nodes 0 to 2 two each and node 3 one.
+int tasks_on_node(const std::string& list, int node, int otherwise) {
+  int passed = 0;
+  for (const std::string_view part : split(list, ',')) {
+    const size_t bracket = part.find("(x");
+    const auto tasks = parse_integer(part.substr(0, bracket));
+    const auto repeat = bracket == std::string_view::npos
+                            ? std::optional<int64_t>(1)
+                            : parse_integer(part.substr(bracket + 2, part.size() - bracket - 3));
+    if (!tasks || !repeat) return otherwise;
+    passed += static_cast<int>(*repeat);
+    if (node < passed) return static_cast<int>(*tasks);
+  }
+  return otherwise;
+}
+
+World from_slurm(const WorldFlags& flags, const Variables& variables) {
+  World world;
+  world.launcher = "slurm";
+  world.rank = variables.number("SLURM_PROCID");
+  world.size = variables.number("SLURM_STEP_NUM_TASKS", variables.number("SLURM_NTASKS", 1));
+  world.local_rank = variables.number("SLURM_LOCALID", 0);
+  require_fit(world, "SLURM_PROCID");
+  const std::string nodes = variables.text("SLURM_STEP_NODELIST", variables.text("SLURM_NODELIST"));
+  const bool one_name = nodes.find(',') == std::string::npos && nodes.find('[') == std::string::npos;
+  const int node_count =
+      variables.number("SLURM_STEP_NUM_NODES", variables.number("SLURM_NNODES", one_name ? 1 : 2));
+  const std::string tasks =
+      variables.text("SLURM_STEP_TASKS_PER_NODE", variables.text("SLURM_TASKS_PER_NODE"));
+  world.local_size = node_count == 1
+                         ? world.size
+                         : tasks_on_node(tasks, variables.number("SLURM_NODEID", 0), world.local_rank + 1);
+  const std::string job = variables.text("SLURM_JOB_ID", "0"), step = variables.text("SLURM_STEP_ID");
+  if (!flags.master.empty()) {
+    world.meeting = rank_zero_serves(parse_master(flags.master, "--master"));
+  } else if (node_count == 1) {
+    world.meeting = by_file(fmt::format("slurm-{}-{}", job, step));
+  } else {
+    // The same on every node, and hardly another job's on that node.
+    const uint64_t mixed = mix_key(static_cast<uint64_t>(parse_integer(job).value_or(0)),
+                                   static_cast<uint64_t>(parse_integer(step).value_or(0)));
+    const int port = variables.number("MASTER_PORT", 20000 + static_cast<int>(mixed % 10000));
+    world.meeting = rank_zero_serves({variables.text("MASTER_ADDR", first_host(nodes)), port});
+  }
+  return world;
+}
+
+}  // namespace
+
+std::string first_host(const std::string& node_list) {
+  const size_t end = node_list.find_first_of("[,");
+  if (end == std::string::npos || node_list[end] == ',') return node_list.substr(0, end);
+  const size_t close = node_list.find(']', end);
+  if (close == std::string::npos) throw ConfigError("cannot read Slurm's list of nodes \"{}\"", node_list);
+  const size_t number_end = node_list.find_first_of("-,]", end + 1);
+  const size_t name_end = node_list.find_first_of(",[", close + 1);
+  return node_list.substr(0, end) + node_list.substr(end + 1, number_end - end - 1) +
+         node_list.substr(close + 1, name_end == std::string::npos ? name_end : name_end - close - 1);
+}
+
+World find_world(const WorldFlags& flags, const Environment& environment) {
+  if (flags.workers && *flags.workers < 1)
+    throw ConfigError("--workers must be 1 or more, got {}", *flags.workers);
+  const Variables variables(environment);
+  if (variables.has("SYNCOPATE_RANK") && variables.has("SYNCOPATE_WORLD_SIZE"))
+    return from_own_launcher(variables);
+  if (flags.rank || flags.world_size) return by_hand(flags);
+  if (flags.workers) return {};
+  if (variables.has("RANK") && variables.has("WORLD_SIZE")) {
+    if (flags.master.empty() && !(variables.has("MASTER_ADDR") && variables.has("MASTER_PORT"))) {
+      throw ConfigError(
+          "RANK and WORLD_SIZE are set but MASTER_ADDR and MASTER_PORT are not; set them, or give "
+          "--master HOST:PORT, or --workers N to start workers here");
+    }
+    return from_torchrun(flags, variables);
+  }
+  if (variables.has("OMPI_COMM_WORLD_RANK") && variables.has("OMPI_COMM_WORLD_SIZE")) {
+    return from_mpirun(flags, variables);
+  }
+  if (variables.has("SLURM_STEP_ID") && variables.has("SLURM_PROCID")) return from_slurm(flags, variables);
+  if (!flags.master.empty()) {
+    throw ConfigError(
+        "--master needs --rank R and --world-size N too, or a launcher (torchrun, mpirun, srun)");
+  }
+  return {};
+}
+
+Environment environment_of_process() {
+  Environment all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return all;
+}
+
+comm::Membership join(const World& world, std::chrono::milliseconds timeout) {
+  comm::CommOptions options;
+  options.rank = world.rank;
+  options.size = world.size;
+  options.meeting = world.meeting;
+  options.timeout = timeout;
+  return comm::open(options);
+}
+
+}  // namespace syncopate::run

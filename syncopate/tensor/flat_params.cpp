@@ -1,0 +1,82 @@
+#include "syncopate/tensor/flat_params.h"
+
+#include <ATen/ATen.h>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::tensor {
+namespace {
+
+constexpr int64_t kAlignBytes = 64;
+
+int64_t round_up(int64_t elements, int64_t element_size) {
+  const int64_t unit = kAlignBytes / element_size;
+  return (elements + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+FlatParams::FlatParams(const std::vector<NamedTensor>& parameters) {
+  check(!parameters.empty(), "a model without parameters cannot be trained");
+  const at::TensorOptions options = parameters.front().tensor.options().requires_grad(false);
+  int64_t total = 0;
+  for (auto named = parameters.rbegin(); named != parameters.rend(); ++named) {
+    const at::Tensor& parameter = named->tensor;
+    check(parameter.dtype() == options.dtype() && parameter.device() == options.device(),
+          "all parameters must be of one type and on one device");
+    entries_.push_back({named->name, parameter, total, parameter.numel(), parameter.dim() >= 2});
+    total += round_up(parameter.numel(), parameter.element_size());
+  }
+  values = at::zeros({total}, options);
+  grads = at::zeros({total}, options);
+  for (Entry& entry : entries_) {
+    const auto shape = entry.parameter.sizes().vec();
+    at::Tensor view = value_of(entry).view(shape);
+    view.copy_(entry.parameter.detach());
+    entry.parameter.set_data(view);
+    entry.parameter.mutable_grad() = grad_of(entry).view(shape);
+  }
+}
+
+at::Tensor FlatParams::value_of(const Entry& entry) const { return values.narrow(0, entry.offset, entry.size); }
+at::Tensor FlatParams::grad_of(const Entry& entry) const { return grads.narrow(0, entry.offset, entry.size); }
+
+const FlatParams::Entry* FlatParams::find(const at::Tensor& table) const {
+  for (const Entry& entry : entries_) {
+    if (entry.parameter.is_same(table) || entry.parameter.data_ptr() == table.data_ptr()) return &entry;
+  }
+  return nullptr;
+}
+
+void FlatParams::zero_grads() { grads.zero_(); }
+
+void FlatParams::zero_grads(const std::vector<RowUse>& rows) {
+  int64_t begin = 0;
+  for (const Entry& entry : entries_) {
+    bool by_rows = false;
+    for (const RowUse& use : rows) {
+      if (find(use.table) != &entry) continue;
+      by_rows = true;
+      grad_of(entry).view(use.table.sizes()).index_fill_(0, use.rows.reshape({-1}), 0);
+    }
+    if (!by_rows) continue;
+    grads.narrow(0, begin, entry.offset - begin).zero_();
+    begin = entry.offset + entry.size;
+  }
+  grads.narrow(0, begin, size() - begin).zero_();
+}
+
+void FlatParams::check_views() const {
+  const auto address = [](const at::Tensor& flat, int64_t offset) {
+    return static_cast<const char*>(flat.data_ptr()) + offset * flat.element_size();
+  };
+  for (const Entry& entry : entries_) {
+    const at::Tensor& grad = entry.parameter.grad();
+    if (entry.parameter.data_ptr() != address(values, entry.offset) || !grad.defined() ||
+        grad.data_ptr() != address(grads, entry.offset)) {
+      throw InternalError("the parameter " + entry.name + " or its gradient left the flat array");
+    }
+  }
+}
+
+}  // namespace syncopate::tensor

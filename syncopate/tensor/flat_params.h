@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "syncopate/tensor/batch.h"
+
+namespace syncopate::tensor {
+
+/// Every parameter a view into one contiguous tensor and every gradient likewise, laid out in the order gradients
+/// become ready (the reverse of the forward pass), each aligned to 64 bytes. So averaging is one call, a bucket is a
+/// `narrow` and the optimizer is one pass over one array. The gaps between parameters stay zero.
+///
+/// The model's tensors are rebound to the views on construction and keep them alive. Nothing else may rebind a
+/// parameter or its gradient; `check_views` says so when something did.
+class FlatParams {
+ public:
+  struct Entry {
+    std::string name;
+    at::Tensor parameter;    ///< the model's own tensor
+    int64_t offset = 0;      ///< in elements, into `values` and `grads`
+    int64_t size = 0;
+    bool decay = true;       ///< matrices and tables decay; biases and LayerNorm do not
+  };
+
+  /// `parameters` in the order the forward pass uses them; all of one floating type and device.
+  explicit FlatParams(const std::vector<NamedTensor>& parameters);
+
+  const std::vector<Entry>& entries() const { return entries_; }  ///< in the order gradients become ready
+  int64_t size() const { return values.numel(); }                 ///< elements, gaps counted
+  at::Tensor value_of(const Entry& entry) const;                  ///< flat view of one parameter
+  at::Tensor grad_of(const Entry& entry) const;
+  /// The entry whose parameter shares `table`'s storage position; null when there is none.
+  const Entry* find(const at::Tensor& table) const;
+
+  void zero_grads();
+  /// The same, knowing that a listed table differs from zero in the rows given alone.
+  void zero_grads(const std::vector<RowUse>& rows);
+  void check_views() const;  ///< throws InternalError when a parameter or gradient left its place
+
+  at::Tensor values;
+  at::Tensor grads;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace syncopate::tensor

@@ -1,0 +1,173 @@
+#include "syncopate/train/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "syncopate/base/clock.h"
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/train/checkpoint.h"
+#include "syncopate/train/evaluate.h"
+
+namespace syncopate::train {
+
+TrainResult Trainer::run(bool resume) {
+  const int64_t first = resume ? restore() : 0;
+  parts_.strategy.start(parts_.replica);
+  parts_.loader.seek(first);
+  result_.steps = first;
+  while (result_.steps < options_.steps && !result_.interrupted) {
+    result_.interrupted = !train_step(result_.steps);
+    const int64_t done = ++result_.steps;
+    ++result_.steps_here;
+    const bool last = done == options_.steps;
+    if (last) result_.interrupted = false;  // nothing was left to interrupt
+    if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
+    if (epoch_ended_ || last) end_of_epoch(done);
+    const bool due = options_.save_every > 0 ? done % options_.save_every == 0 : epoch_ended_;
+    if (due || last || result_.interrupted) save(done);
+  }
+  parts_.strategy.finish(parts_.replica);
+  if (!result_.interrupted && eval_step_ != result_.steps) evaluate_now(result_.steps);
+  at::Tensor bytes = at::full({1}, result_.bytes_sent, at::kDouble);
+  parts_.group.all_reduce(bytes, comm::Op::kSum).wait();
+  result_.bytes_sent = bytes.item<double>();
+  return result_;
+}
+
+bool Trainer::train_step(int64_t step) {
+  const Stopwatch watch;
+  parallel::Replica& replica = parts_.replica;
+  const comm::Meter before = parts_.group.meter();
+  phase(step + 1, "data");
+  const data::StepBatches batches = parts_.loader.next();
+  const double data_seconds = watch.seconds();
+  replica.lr = parts_.schedule.lr(step);
+  replica.apply_seconds = 0;
+
+  at::Tensor totals = at::zeros({3}, at::kDouble);  // loss, count, ranks asked to stop
+  comm::Pending totals_pending;
+  parallel::EngineEvents events;
+  events.phase = [&](const char* name) { phase(step + 1, name); };
+  events.before_backward = [&](const parallel::LocalLoss& so_far, bool last) {
+    if (last) {
+      double* const mine = totals.data_ptr<double>();
+      mine[0] = so_far.sum;
+      mine[1] = static_cast<double>(so_far.count);
+      mine[2] = parts_.listener.stop_requested() ? 1 : 0;
+      totals_pending = parts_.group.all_reduce(totals, comm::Op::kSum);
+    }
+    parts_.strategy.before_backward(replica, last);
+  };
+  const uint64_t noise = mix_key(options_.seed, static_cast<uint64_t>(step), parts_.group.rank());
+  const parallel::LocalLoss mine = parts_.engine.run(replica, batches.micro, noise, events);
+
+  phase(step + 1, "exchange");
+  const Stopwatch exchange;
+  totals_pending.wait();
+  const double* const total = totals.data_ptr<double>();
+  if (!std::isfinite(total[0])) {
+    throw DivergedError("the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1",
+                        step + 1);
+  }
+  replica.count = total[1];
+  parts_.strategy.step(replica);
+  const double exchange_seconds = exchange.seconds() - replica.apply_seconds;
+  const double seconds = watch.seconds();
+
+  record::StepRecord record;
+  record.step = step + 1;
+  record.loss = total[0] / total[1];
+  record.lr = replica.lr;
+  record.examples = batches.global_examples;
+  record.ms = 1e3 * seconds;
+  record.exchange_ms = 1e3 * exchange_seconds;
+  record.data_ms = 1e3 * data_seconds;
+  record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
+  record.bytes_sent = static_cast<double>((parts_.group.meter() - before).total().bytes);
+  record.grad_norm = replica.gradient_norm;
+  result_.bytes_sent += record.bytes_sent;
+  sums_.epoch = batches.epoch;
+  sums_.loss += total[0];
+  sums_.count += total[1];
+  sums_.seconds += seconds;
+  epoch_ended_ = batches.last_of_epoch;
+  parts_.listener.step(record, mine.count > 0 ? mine.sum / static_cast<double>(mine.count) : std::nan(""));
+  return total[2] == 0;
+}
+
+void Trainer::end_of_epoch(int64_t steps_done) {
+  if (options_.eval_every == 0 && parts_.test != nullptr) evaluate_now(steps_done);
+  record::EpochRecord record;
+  record.epoch = sums_.epoch + 1;
+  record.seconds = sums_.seconds;
+  record.loss = sums_.loss / sums_.count;
+  if (eval_step_ == steps_done) record.eval = result_.eval;
+  result_.epochs.push_back(record);
+  sums_ = {.epoch = sums_.epoch + 1};
+  parts_.listener.epoch(record);
+}
+
+void Trainer::evaluate_now(int64_t steps_done) {
+  if (parts_.test == nullptr || eval_step_ == steps_done) return;
+  phase(steps_done, "evaluation");
+  record::EvalRecord record = evaluate(parts_.replica.model, *parts_.test, parts_.group, options_.eval_batch);
+  record.step = steps_done;
+  result_.eval = record;
+  eval_step_ = steps_done;
+  ++evals_;
+  parts_.listener.eval(record);
+}
+
+void Trainer::save(int64_t steps_done) {
+  if (options_.checkpoint.empty()) return;
+  phase(steps_done, "checkpoint");
+  if (parts_.group.rank() == 0) {
+    Checkpoint checkpoint;
+    checkpoint.tensors.push_back({"parameters", parts_.replica.params.values});
+    for (const auto& named : parts_.replica.optimizer.state()) {
+      checkpoint.tensors.push_back({"optimizer." + named.name, named.tensor});
+    }
+    nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
+    for (const auto& epoch : result_.epochs) epochs.push_back(record::to_json(epoch));
+    checkpoint.state = {{"steps_done", steps_done},
+                        {"optimizer_steps", parts_.replica.optimizer.steps_done()},
+                        {"loader_step", steps_done},
+                        {"seed", options_.seed},
+                        {"evals", evals_},
+                        {"epoch", sums_.epoch},
+                        {"epoch_loss", sums_.loss},
+                        {"epoch_count", sums_.count},
+                        {"epoch_seconds", sums_.seconds},
+                        {"epochs", epochs},
+                        {"environment", options_.environment}};
+    save_checkpoint(options_.checkpoint, checkpoint);
+  }
+  parts_.listener.saved(steps_done);
+}
+
+int64_t Trainer::restore() {
+  const Checkpoint checkpoint = load_checkpoint(options_.checkpoint);
+  std::vector<tensor::NamedTensor> into{{"parameters", parts_.replica.params.values}};
+  for (const auto& named : parts_.replica.optimizer.state()) into.push_back({"optimizer." + named.name, named.tensor});
+  restore_tensors(checkpoint.tensors, into, options_.checkpoint);
+  const auto& state = checkpoint.state;
+  parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));
+  sums_ = {.epoch = state.at("epoch"),
+           .loss = state.at("epoch_loss"),
+           .count = state.at("epoch_count"),
+           .seconds = state.at("epoch_seconds")};
+  evals_ = state.at("evals");
+  for (const auto& epoch : state.at("epochs")) result_.epochs.push_back(record::epoch_from_json(epoch));
+  std::vector<std::string> notes;
+  for (const auto& [name, value] : state.at("environment").items()) {
+    const auto now = options_.environment.value(name, nlohmann::ordered_json());
+    if (now != value) notes.push_back(fmt::format("{} was {} and is {} now", name, value.dump(), now.dump()));
+  }
+  const int64_t done = state.at("loader_step");
+  parts_.listener.resumed(done, evals_, notes);
+  return done;
+}
+
+}  // namespace syncopate::train

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "syncopate/comm/metered.h"
+#include "syncopate/data/dataset.h"
+#include "syncopate/data/loader.h"
+#include "syncopate/optim/schedule.h"
+#include "syncopate/parallel/engine.h"
+#include "syncopate/parallel/strategy.h"
+#include "syncopate/record/record.h"
+
+namespace syncopate::train {
+
+struct TrainerOptions {
+  int64_t steps = 1;              ///< optimizer steps in all
+  int64_t eval_every = 0;         ///< steps; 0: at the end of every epoch
+  int64_t save_every = 0;         ///< steps; 0: at the end of every epoch; always at the end and when interrupted
+  int64_t eval_batch = 64;
+  uint64_t seed = 0;
+  std::filesystem::path checkpoint;        ///< empty: none
+  nlohmann::ordered_json environment;      ///< kept in checkpoints: what the bits depend on beside the settings
+};
+
+/// What a run is told about while it goes on; called on every rank, in the training thread.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void phase(int64_t /*step*/, const char* /*phase*/) {}
+  /// The run goes on after `step` steps; `notes` say what differs from the machine that stopped.
+  virtual void resumed(int64_t /*step*/, int64_t /*evals*/, const std::vector<std::string>& /*notes*/) {}
+  virtual void step(const record::StepRecord&, double /*own_loss*/) {}
+  virtual void eval(const record::EvalRecord&) {}
+  virtual void epoch(const record::EpochRecord&) {}
+  virtual void saved(int64_t /*step*/) {}
+  virtual bool stop_requested() { return false; }
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  bool interrupted = false;
+  std::vector<record::EpochRecord> epochs;
+  std::optional<record::EvalRecord> eval;     ///< of the final parameters
+  int64_t steps_here = 0;                     ///< steps made by this call, not before a checkpoint
+  double bytes_sent = 0;                      ///< by all ranks together, in those steps
+};
+
+/// The training loop. Owns nothing it is given; all of it must outlive the trainer.
+class Trainer {
+ public:
+  struct Parts {
+    parallel::Replica& replica;
+    parallel::Engine& engine;
+    parallel::Strategy& strategy;
+    comm::Metered& group;
+    data::Loader& loader;
+    const data::Dataset* test = nullptr;      ///< null: no evaluation
+    const optim::Schedule& schedule;
+    Listener& listener;
+  };
+
+  Trainer(Parts parts, TrainerOptions options) : parts_(parts), options_(std::move(options)) {}
+
+  /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError on every rank at
+  /// the same step when the loss is not a number.
+  TrainResult run(bool resume);
+
+ private:
+  bool train_step(int64_t step);              ///< false: some rank was asked to stop
+  void end_of_epoch(int64_t steps_done);
+  void evaluate_now(int64_t steps_done);
+  void save(int64_t steps_done);
+  int64_t restore();
+  void phase(int64_t step, const char* name) { parts_.listener.phase(step, name); }
+
+  Parts parts_;
+  TrainerOptions options_;
+  TrainResult result_;
+  /// Sums over the epoch so far, part of a checkpoint.
+  struct EpochSums {
+    int64_t epoch = 0;
+    double loss = 0, count = 0, seconds = 0;
+  } sums_;
+  int64_t evals_ = 0;
+  int64_t eval_step_ = -1;                    ///< steps done when result_.eval was taken
+  bool epoch_ended_ = false;
+};
+
+}  // namespace syncopate::train

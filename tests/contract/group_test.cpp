@@ -1,0 +1,398 @@
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "syncopate/base/error.h"
+#include "tests/contract/ranks.h"
+
+namespace syncopate::test {
+namespace {
+
+using comm::Group;
+using comm::kAnyRank;
+using comm::Op;
+
+const std::vector<at::ScalarType> kTypes = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong,
+                                            at::kInt,   at::kShort,  at::kChar, at::kByte,     at::kBool};
+const std::vector<int64_t> kSizes = {0, 1, 7, 1000, 65537};
+
+/// Small whole numbers, exact in every type even when four ranks add them, and different on every rank.
+at::Tensor input(int rank, int64_t size, at::ScalarType type, int salt = 0) {
+  const at::Tensor index = at::arange(size, at::kLong);
+  if (type == at::kBool) return (index + rank + salt).remainder(3).eq(0);
+  return (index * 3 + rank * 7 + salt * 5).remainder(23).add(rank).to(type);
+}
+
+at::Tensor expected_reduction(int ranks, int64_t size, at::ScalarType type, Op op, int salt) {
+  at::Tensor total = input(0, size, type, salt).to(at::kDouble);
+  for (int r = 1; r < ranks; ++r) {
+    const at::Tensor next = input(r, size, type, salt).to(at::kDouble);
+    total = op == Op::kSum   ? total + next
+            : op == Op::kMax ? at::maximum(total, next)
+                             : at::minimum(total, next);
+  }
+  return total.to(type);
+}
+
+struct Case {
+  bool gloo;
+  int ranks;
+};
+
+class GroupContract : public testing::TestWithParam<Case> {
+ protected:
+  int ranks() const { return GetParam().ranks; }
+  void run(const std::function<void(Group&)>& body, std::chrono::milliseconds timeout = kPatience) {
+    GetParam().gloo ? run_gloo_ranks(ranks(), body, timeout) : run_ranks(ranks(), body, timeout);
+  }
+  /// Runs `body` for every type and size; each gets fresh tensors.
+  void run_all(const std::function<void(Group&, at::ScalarType, int64_t)>& body) {
+    run([&](Group& group) {
+      for (const at::ScalarType type : kTypes) {
+        for (const int64_t size : kSizes) body(group, type, size);
+      }
+    });
+  }
+  std::vector<at::Tensor> room(int64_t size, at::ScalarType type) const {
+    std::vector<at::Tensor> list;
+    for (int r = 0; r < ranks(); ++r) list.push_back(at::zeros({size}, type));
+    return list;
+  }
+};
+
+std::string what(const at::Tensor& got, at::ScalarType type, int64_t size) {
+  return fmt::format("{} x {}: {}", c10::toString(type), size,
+                     got.numel() > 0 ? got.to(at::kDouble)[0].item<double>() : 0);
+}
+
+TEST_P(GroupContract, KnowsItsRanks) {
+  std::vector<int> seen(static_cast<size_t>(ranks()), 0);
+  run([&](Group& group) {
+    ASSERT_EQ(group.size(), ranks());
+    ++seen.at(static_cast<size_t>(group.rank()));
+  });
+  for (const int count : seen) EXPECT_EQ(count, 1);
+}
+
+TEST_P(GroupContract, AllReduceGivesEveryRankTheReduction) {
+  for (const Op op : {Op::kSum, Op::kMax, Op::kMin}) {
+    run_all([&](Group& group, at::ScalarType type, int64_t size) {
+      at::Tensor mine = input(group.rank(), size, type, 1);
+      group.all_reduce(mine, op).wait();
+      EXPECT_TRUE(mine.equal(expected_reduction(ranks(), size, type, op, 1))) << what(mine, type, size);
+      const bool foil = ranks() > 1 && size >= 7 && op == Op::kSum && type != at::kBool;
+      if (foil) {
+        EXPECT_FALSE(mine.equal(input(group.rank(), size, type, 1)));
+      }
+    });
+  }
+}
+
+TEST_P(GroupContract, AllReduceOfFractionsIsTheSameOnAllRanks) {
+  run([&](Group& group) {
+    at::Tensor mine = at::linspace(-1, 1, 10007).mul(0.1 * (group.rank() + 1)).sin().contiguous();
+    at::Tensor total = at::zeros({10007}, at::kDouble);
+    for (int r = 0; r < ranks(); ++r)
+      total += at::linspace(-1, 1, 10007).mul(0.1 * (r + 1)).sin().to(at::kDouble);
+    group.all_reduce(mine, Op::kSum).wait();
+    EXPECT_TRUE(at::allclose(mine.to(at::kDouble), total, 1e-5, 1e-6));
+    std::vector<at::Tensor> all = room(10007, at::kFloat);
+    group.all_gather(all, mine).wait();
+    for (const at::Tensor& other : all) EXPECT_TRUE(other.equal(mine));
+  });
+}
+
+TEST_P(GroupContract, BroadcastCopiesTheRoots) {
+  run_all([&](Group& group, at::ScalarType type, int64_t size) {
+    for (int root = 0; root < ranks(); ++root) {
+      at::Tensor mine = input(group.rank(), size, type, root);
+      group.broadcast(mine, root).wait();
+      EXPECT_TRUE(mine.equal(input(root, size, type, root))) << what(mine, type, size);
+    }
+  });
+}
+
+TEST_P(GroupContract, GatherCollectsAtTheRootAlone) {
+  run_all([&](Group& group, at::ScalarType type, int64_t size) {
+    const int root = ranks() - 1;
+    const at::Tensor mine = input(group.rank(), size, type, 2);
+    const std::vector<at::Tensor> into = group.rank() == root ? room(size, type) : std::vector<at::Tensor>{};
+    group.gather(into, mine, root).wait();
+    EXPECT_TRUE(mine.equal(input(group.rank(), size, type, 2)));
+    for (size_t r = 0; r < into.size(); ++r) {
+      EXPECT_TRUE(into[r].equal(input(static_cast<int>(r), size, type, 2))) << what(into[r], type, size);
+    }
+  });
+}
+
+TEST_P(GroupContract, ScatterHandsEachRankItsOwn) {
+  run_all([&](Group& group, at::ScalarType type, int64_t size) {
+    const int root = ranks() / 2;
+    std::vector<at::Tensor> from;
+    for (int r = 0; r < ranks() && group.rank() == root; ++r) from.push_back(input(r, size, type, 3));
+    at::Tensor mine = at::zeros({size}, type);
+    group.scatter(mine, from, root).wait();
+    EXPECT_TRUE(mine.equal(input(group.rank(), size, type, 3))) << what(mine, type, size);
+  });
+}
+
+TEST_P(GroupContract, AllGatherCollectsEverywhere) {
+  run_all([&](Group& group, at::ScalarType type, int64_t size) {
+    std::vector<at::Tensor> all = room(size, type);
+    group.all_gather(all, input(group.rank(), size, type, 4)).wait();
+    for (int r = 0; r < ranks(); ++r) {
+      EXPECT_TRUE(all[static_cast<size_t>(r)].equal(input(r, size, type, 4))) << what(all[0], type, size);
+    }
+  });
+}
+
+TEST_P(GroupContract, TakesTensorsOfAnyShape) {
+  run([&](Group& group) {
+    at::Tensor grid = at::full({3, 5, 2}, group.rank() + 1.0);
+    at::Tensor point = at::scalar_tensor(group.rank() + 1.0).to(at::kFloat);
+    group.all_reduce(grid, Op::kSum).wait();
+    group.all_reduce(point, Op::kMax).wait();
+    EXPECT_EQ(grid.min().item<double>(), ranks() * (ranks() + 1) / 2.0);
+    EXPECT_EQ(point.item<double>(), ranks());
+    at::Tensor leaf = at::full({4}, group.rank() + 1.0).requires_grad_();
+    group.broadcast(leaf, 0).wait();
+    EXPECT_EQ(leaf.sum().item<double>(), 4);
+    // A piece of a larger tensor: its neighbours stay as they are.
+    at::Tensor whole = at::full({10}, 1.0 + group.rank());
+    group.all_reduce(whole.narrow(0, 3, 4), Op::kSum).wait();
+    EXPECT_EQ(whole[2].item<double>(), 1.0 + group.rank());
+    EXPECT_EQ(whole[3].item<double>(), ranks() * (ranks() + 1) / 2.0);
+  });
+}
+
+TEST_P(GroupContract, ManyOperationsMayBeUnderWayAndBeWaitedForInAnyOrder) {
+  run([&](Group& group) {
+    std::vector<at::Tensor> tensors;
+    std::vector<comm::Pending> pending;
+    for (int k = 0; k < 40; ++k) {
+      tensors.push_back(input(group.rank(), 100 + k * 31, at::kFloat, k));
+      if (k % 3 == 2) {
+        pending.push_back(group.broadcast(tensors.back(), k % ranks()));
+      } else {
+        pending.push_back(group.all_reduce(tensors.back(), Op::kSum));
+      }
+    }
+    for (int k = 39; k >= 0; --k) pending[static_cast<size_t>(k)].wait();
+    for (int k = 0; k < 40; ++k) {
+      const int64_t size = 100 + k * 31;
+      const at::Tensor expected = k % 3 == 2 ? input(k % ranks(), size, at::kFloat, k)
+                                             : expected_reduction(ranks(), size, at::kFloat, Op::kSum, k);
+      EXPECT_TRUE(tensors[static_cast<size_t>(k)].equal(expected)) << k;
+    }
+    pending[0].wait();  // a second wait has nothing left to wait for
+  });
+}
+
+TEST_P(GroupContract, AnOperationThatIsNeverWaitedForStillRuns) {
+  run([&](Group& group) {
+    at::Tensor first = input(group.rank(), 50, at::kFloat, 1),
+               second = input(group.rank(), 50, at::kFloat, 2);
+    { const comm::Pending dropped = group.all_reduce(first, Op::kSum); }
+    group.all_reduce(second, Op::kSum).wait();
+    group.barrier();
+    EXPECT_TRUE(first.equal(expected_reduction(ranks(), 50, at::kFloat, Op::kSum, 1)));
+    EXPECT_TRUE(second.equal(expected_reduction(ranks(), 50, at::kFloat, Op::kSum, 2)));
+  });
+}
+
+TEST_P(GroupContract, SendsAroundTheRing) {
+  if (ranks() == 1) return;
+  run_all([&](Group& group, at::ScalarType type, int64_t size) {
+    const int next = (group.rank() + 1) % ranks(), before = (group.rank() + ranks() - 1) % ranks();
+    const at::Tensor mine = input(group.rank(), size, type, 5);
+    at::Tensor theirs = at::zeros({size}, type);
+    comm::Pending sending = group.send(mine, next, 11);
+    comm::Pending receiving = group.receive(theirs, before, 11);
+    receiving.wait();
+    sending.wait();
+    EXPECT_TRUE(theirs.equal(input(before, size, type, 5))) << what(theirs, type, size);
+  });
+}
+
+TEST_P(GroupContract, TagsKeepMessagesApartAndOneTagKeepsTheirOrder) {
+  if (ranks() == 1) return;
+  run([&](Group& group) {
+    if (group.rank() > 1) return group.barrier();
+    std::vector<at::Tensor> tensors;
+    std::vector<comm::Pending> pending;
+    for (int k = 0; k < 6; ++k) tensors.push_back(at::full({9}, group.rank() == 0 ? 10.0 + k : 0.0));
+    for (int k = 0; k < 6; ++k) {
+      // Rank 0 sends k = 0..5 with tags 0 and 1; rank 1 takes those with tag 1 first.
+      const int index = group.rank() == 0 ? k : (k < 3 ? 2 * k + 1 : 2 * (k - 3));
+      const at::Tensor& tensor = tensors[static_cast<size_t>(index)];
+      pending.push_back(group.rank() == 0 ? group.send(tensor, 1, index % 2)
+                                          : group.receive(tensor, 0, index % 2));
+    }
+    for (comm::Pending& one : pending) one.wait();
+    for (int k = 0; k < 6; ++k) EXPECT_EQ(tensors[static_cast<size_t>(k)][8].item<double>(), 10.0 + k);
+    group.barrier();
+  });
+}
+
+TEST_P(GroupContract, ReceivesFromAnyRank) {
+  if (ranks() == 1) return;
+  run([&](Group& group) {
+    if (group.rank() != 0) {
+      group.send(at::full({33}, group.rank()).to(at::kLong), 0, 3).wait();
+      return;
+    }
+    std::vector<bool> seen(static_cast<size_t>(ranks()));
+    for (int k = 1; k < ranks(); ++k) {
+      at::Tensor into = at::zeros({33}, at::kLong);
+      group.receive(into, kAnyRank, 3).wait();
+      const int64_t from = into[32].item<int64_t>();
+      EXPECT_EQ(into.sum().item<int64_t>(), 33 * from);
+      EXPECT_FALSE(seen.at(static_cast<size_t>(from)));
+      seen.at(static_cast<size_t>(from)) = true;
+    }
+  });
+}
+
+TEST_P(GroupContract, BarrierLetsNobodyThroughEarly) {
+  std::atomic<int> arrived{0};
+  run([&](Group& group) {
+    for (int round = 1; round <= 5; ++round) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(group.rank() * 3));
+      ++arrived;
+      group.barrier();
+      EXPECT_GE(arrived.load(), round * ranks());
+    }
+  });
+}
+
+TEST_P(GroupContract, SplitsByColorAndOrdersByKey) {
+  run([&](Group& group) {
+    // Even and odd ranks; within each the order is turned round by the key.
+    const std::unique_ptr<Group> half = group.split(group.rank() % 2, -group.rank());
+    const int members = (ranks() - group.rank() % 2 + 1) / 2;
+    ASSERT_EQ(half->size(), members);
+    EXPECT_EQ(half->rank(), members - 1 - group.rank() / 2);
+    at::Tensor mine = at::full({5}, 1.0 + group.rank());
+    half->all_reduce(mine, Op::kSum).wait();
+    double expected = 0;
+    for (int r = group.rank() % 2; r < ranks(); r += 2) expected += 1.0 + r;
+    EXPECT_EQ(mine[4].item<double>(), expected);
+    // The group it came from goes on, and can be split again.
+    const std::unique_ptr<Group> all = group.split(7, 0);
+    EXPECT_EQ(all->rank(), group.rank());
+    at::Tensor one = at::ones({1});
+    all->all_reduce(one, Op::kSum).wait();
+    group.all_reduce(one, Op::kSum).wait();
+    EXPECT_EQ(one.item<double>(), ranks() * ranks());
+    group.barrier();
+  });
+}
+
+TEST_P(GroupContract, ARankThatDiesIsAnErrorForTheOthersSoon) {
+  if (ranks() == 1) return;
+  std::atomic<int> errors{0};
+  const auto start = std::chrono::steady_clock::now();
+  const auto body = [&](Group& group) {
+    at::Tensor mine = at::ones({1000});
+    group.all_reduce(mine, Op::kSum).wait();
+    if (group.rank() == ranks() - 1) throw ConfigError("this rank dies");
+    try {
+      for (int k = 0; k < 3; ++k) group.all_reduce(mine, Op::kSum).wait();
+      ADD_FAILURE() << "nobody told rank " << group.rank();
+    } catch (const CommError& error) {
+      ++errors;
+      EXPECT_NE(std::string(error.what()).find(fmt::format("rank {} died", ranks() - 1)), std::string::npos)
+          << error.what();
+      EXPECT_THROW(group.barrier(), CommError) << "a dead group stays dead";
+    }
+  };
+  EXPECT_THROW(run(body), ConfigError);
+  EXPECT_EQ(errors, ranks() - 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience / 2);
+}
+
+TEST_P(GroupContract, ARankThatDiesEndsAReceive) {
+  if (ranks() == 1) return;
+  std::atomic<int> errors{0};
+  EXPECT_THROW(run([&](Group& group) {
+                 if (group.rank() == 1) throw ConfigError("this rank dies");
+                 at::Tensor into = at::ones({10});
+                 try {
+                   group.receive(into, 1, 0).wait();
+                 } catch (const CommError& error) {
+                   ++errors;
+                   EXPECT_NE(std::string(error.what()).find("rank 1 died"), std::string::npos)
+                       << error.what();
+                 }
+               }),
+               ConfigError);
+  EXPECT_EQ(errors, ranks() - 1);
+}
+
+TEST_P(GroupContract, TheDeadlineNamesTheRankThatDoesNotCome) {
+  if (ranks() == 1) return;
+  std::atomic<int> errors{0};
+  std::atomic<bool> over{false};
+  const auto timeout = std::chrono::milliseconds(4000);
+  run(
+      [&](Group& group) {
+        at::Tensor mine = at::ones({10});
+        group.all_reduce(mine, Op::kSum).wait();
+        if (group.rank() == 1) {
+          while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          return;
+        }
+        try {
+          group.all_reduce(mine, Op::kSum).wait();
+        } catch (const CommError& error) {
+          EXPECT_NE(std::string(error.what()).find("rank 1 did not answer for"), std::string::npos)
+              << error.what();
+          if (++errors == ranks() - 1) over = true;
+        }
+        if (errors == ranks() - 1) over = true;
+      },
+      timeout);
+  EXPECT_EQ(errors, ranks() - 1);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const bool gloo : {false, true}) {
+    for (int ranks = 1; ranks <= 4; ++ranks) all.push_back({gloo, ranks});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, GroupContract, testing::ValuesIn(cases()), [](const auto& tested) {
+  return fmt::format("{}{}", tested.param.gloo ? "Gloo" : "InProcess", tested.param.ranks);
+});
+
+TEST(InProcess, PiecesGiveTheSameBitsAsTheWhole) {
+  run_ranks(4, [](Group& group) {
+    const at::Tensor source = at::linspace(0.1, 7.3, 5000).mul(group.rank() + 1.3).sin().contiguous();
+    at::Tensor whole = source.clone(), pieces = source.clone(), foil = source.clone().flip(0).contiguous();
+    group.all_reduce(whole, Op::kSum).wait();
+    for (int64_t at = 0; at < 5000; at += 617) {
+      group.all_reduce(pieces.narrow(0, at, std::min<int64_t>(617, 5000 - at)), Op::kSum).wait();
+    }
+    group.all_reduce(foil, Op::kSum).wait();
+    EXPECT_TRUE(whole.equal(pieces));
+    EXPECT_FALSE(whole.equal(foil));
+  });
+}
+
+TEST(InProcess, DifferentCallsAreAnError) {
+  EXPECT_THROW(run_ranks(2,
+                         [](Group& group) {
+                           at::Tensor mine = at::ones({4});
+                           if (group.rank() == 0) {
+                             group.all_reduce(mine, Op::kSum).wait();
+                           } else {
+                             group.broadcast(mine, 0).wait();
+                           }
+                         }),
+               CommError);
+}
+
+}  // namespace
+}  // namespace syncopate::test

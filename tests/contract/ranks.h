@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "syncopate/comm/gloo.h"
+#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/lifeline.h"
+#include "syncopate/comm/lifeline_server.h"
+
+namespace syncopate::test {
+
+/// Generous: tests share the machine.
+inline constexpr std::chrono::milliseconds kPatience(60000);
+
+/// Runs `body(rank)` in `size` threads and throws the error that came first.
+inline void run_threads(int size, const std::function<void(int rank)>& body) {
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+/// Runs `body` on every rank of an in-process group, each in a thread of its own. A rank that throws dies, so
+/// that the others do not wait for it; the first error is thrown.
+inline void run_ranks(int size, const std::function<void(comm::Group&)>& body,
+                      std::chrono::milliseconds timeout = kPatience) {
+  std::vector<std::unique_ptr<comm::Group>> groups = comm::open_in_process(size, timeout);
+  run_threads(size, [&](int rank) {
+    const std::unique_ptr<comm::Group> mine = std::move(groups[static_cast<size_t>(rank)]);
+    body(*mine);
+  });
+}
+
+/// The same over Gloo with real sockets on loopback: the ranks are threads of this process.
+inline void run_gloo_ranks(int size, const std::function<void(comm::Group&)>& body,
+                           std::chrono::milliseconds timeout = kPatience) {
+  comm::ServerOptions where;
+  where.size = size;
+  where.timeout = timeout;
+  comm::LifelineServer server(where);
+  run_threads(size, [&](int rank) {
+    const auto line = std::make_shared<comm::Lifeline>(
+        comm::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, timeout, kPatience, ""});
+    line->await_all(kPatience);
+    const std::unique_ptr<comm::Group> mine = comm::open_gloo(line, timeout);
+    body(*mine);
+    line->goodbye();
+  });
+}
+
+}  // namespace syncopate::test

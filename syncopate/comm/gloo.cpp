@@ -56,8 +56,8 @@ Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
   // meanwhile.
   auto task = std::make_shared<std::packaged_task<Backend()>>([waits, place] {
     const auto store = store_over(waits->lifeline(), waits->timeout());
-    // Our own waits keep the deadline; Gloo's must not strike first.
-    auto options = c10d::ProcessGroupGloo::Options::create(2 * waits->timeout() + milliseconds(30000));
+    // Our own waits keep the deadline; Gloo's clock would also run while the whole run is stopped by Ctrl-Z.
+    auto options = c10d::ProcessGroupGloo::Options::create(std::chrono::hours(24));
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(place.address));
     const auto scoped = c10::make_intrusive<c10d::PrefixStore>(place.prefix, store);
     return c10::make_intrusive<c10d::ProcessGroupGloo>(scoped, place.rank, place.size, options);

@@ -35,8 +35,7 @@ class Hub {
     std::vector<bool> here;
     size_t arrived = 0;
     bool done = false;
-    std::string fault;  ///< why it can never be done
-    int awaited = -1;   ///< point to point: the rank it needs; -1 with `any`: any
+    int awaited = -1;  ///< point to point: the rank it needs, or kAnyRank
     bool point_to_point = false;
   };
 

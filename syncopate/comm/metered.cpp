@@ -67,10 +67,10 @@ int64_t bytes_sent(Kind kind, int64_t bytes, int rank, int size, int root) {
     case Kind::kScatter:
       return rank == root ? bytes * (size - 1) : 0;
     case Kind::kBroadcast: {
-      // Seen from the root, rank v passes on to v + 1, v + 2, v + 4, ... below its own lowest bit.
+      // Counted from the root, round i has ranks below 2^i pass it on to those 2^i further.
       const int seen = (rank - root + size) % size;
       int64_t children = 0;
-      for (int bit = 1; bit < size && (seen & bit) == 0; bit *= 2) children += seen + bit < size ? 1 : 0;
+      for (int step = 1; step < size; step *= 2) children += seen < step && seen + step < size ? 1 : 0;
       return children * bytes;
     }
     case Kind::kSend:

@@ -54,9 +54,10 @@ Failure Roll::culprit(int victim, const std::string& operation, double seconds, 
                       Time now) const {
   // Beats come at least ten times per timeout: a third of it without one is no accident.
   const auto stale = timeout_ / 3;
-  int silent = -1, busy = -1;
+  int silent = -1, busy = -1, finished = -1;
   for (int rank = 0; rank < size(); ++rank) {
     const Member& member = members_[static_cast<size_t>(rank)];
+    if (member.left) finished = rank;
     if (rank == victim || member.left) continue;
     if (!member.joined) return never_came(rank, size(), seconds, address);
     const auto older = [&](int than, Time Member::*since) {
@@ -69,9 +70,9 @@ Failure Roll::culprit(int victim, const std::string& operation, double seconds, 
   if (busy >= 0) return hung(busy, status_of(busy), seconds);
   Failure mutual = hung(victim, status_of(victim), seconds);
   mutual.sentence = fmt::format(
-      "rank {} waited {:.3g} s in {} during {} while all others were waiting too; do all "
-      "ranks make the same calls?",
-      victim, seconds, operation, status_of(victim).text());
+      "rank {} waited {:.3g} s in {} during {} while {}; do all ranks make the same calls?", victim, seconds,
+      operation, mutual.activity,
+      finished < 0 ? "all others were waiting too" : fmt::format("rank {} had finished", finished));
   return mutual;
 }
 

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
-#include "syncopate/data/vocabulary.h"
 
 namespace syncopate::data {
 namespace {

@@ -18,7 +18,8 @@ extern const Kernels table;
 std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> sets = {&baseline::table};
 #ifdef SYNCOPATE_X86_KERNELS
-  // Asks the CPU and the operating system: what the compiler was told to build for says nothing about this machine.
+  // Asks the CPU and the operating system: what the compiler was told to build for says nothing about this
+  // machine.
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     sets.push_back(&avx2::table);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -1,22 +1,35 @@
 #include "syncopate/nn/layers.h"
 
+#include <ATen/ATen.h>
+
+#include "syncopate/nn/fast_layers.h"
+#include "syncopate/nn/fast_support.h"
 #include "syncopate/nn/layers_plain.h"
 
 namespace syncopate::nn {
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
                  int64_t pad_token, double eps, const Noise& noise) {
-  return plain::embed(params, ids_BL, types_BL, pad_token, eps, noise);
+  const bool run = ids_BL.numel() > 0 && fast::can_run({params.word, params.position, params.type,
+                                                        params.norm.weight, params.norm.bias});
+  return (run ? fast::embed : plain::embed)(params, ids_BL, types_BL, pad_token, eps, noise);
 }
 
 at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
                   const AttentionOptions& options) {
-  return plain::attend(params, x_BLD, mask_BL, options);
+  const at::Tensor x = x_BLD.contiguous();
+  const bool run = fast::can_run(
+      {x, params.query.weight, params.query.bias, params.key.weight, params.key.bias, params.value.weight,
+       params.value.bias, params.output.weight, params.output.bias, params.norm.weight, params.norm.bias});
+  return (run ? fast::attend : plain::attend)(params, x, mask_BL, options);
 }
 
 at::Tensor feed_forward(const FeedForwardParams& params, const at::Tensor& x_BLD,
                         const FeedForwardOptions& options) {
-  return plain::feed_forward(params, x_BLD, options);
+  const at::Tensor x = x_BLD.contiguous();
+  const bool run = fast::can_run({x, params.up.weight, params.up.bias, params.down.weight, params.down.bias,
+                                  params.norm.weight, params.norm.bias});
+  return (run ? fast::feed_forward : plain::feed_forward)(params, x, options);
 }
 
 }  // namespace syncopate::nn

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -34,32 +36,33 @@ constexpr milliseconds kMercy(1700);
 constexpr milliseconds kHearsay(500);
 
 /// How often each signal has come; a handler can only reach what is static.
-std::atomic<int> interrupts{0}, terminations{0};
-void count_signal(int number) { ++(number == SIGINT ? interrupts : terminations); }
+std::atomic<int> interrupts{0}, terminations{0}, stops{0};
+void count_signal(int number) {
+  ++(number == SIGINT ? interrupts : number == SIGTERM ? terminations : stops);
+}
 
-/// SIGINT and SIGTERM are counted while one lives.
+/// SIGINT, SIGTERM and the terminal's Ctrl-Z are counted while one lives.
 class SignalCount {
  public:
   SignalCount() {
-    interrupts = terminations = 0;
+    interrupts = terminations = stops = 0;
     struct sigaction action {};
     action.sa_handler = count_signal;
     ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGINT, &action, &old_interrupt_);
-    ::sigaction(SIGTERM, &action, &old_terminate_);
+    for (size_t k = 0; k < kCounted.size(); ++k) ::sigaction(kCounted[k], &action, &old_[k]);
   }
   ~SignalCount() {
-    ::sigaction(SIGINT, &old_interrupt_, nullptr);
-    ::sigaction(SIGTERM, &old_terminate_, nullptr);
+    for (size_t k = 0; k < kCounted.size(); ++k) ::sigaction(kCounted[k], &old_[k], nullptr);
   }
   SignalCount(const SignalCount&) = delete;
   SignalCount& operator=(const SignalCount&) = delete;
   int count() const { return interrupts + terminations; }
   int last() const { return interrupts > 0 ? SIGINT : SIGTERM; }
+  bool take_stop() const { return stops.exchange(0) > 0; }
 
  private:
-  struct sigaction old_interrupt_ {
-  }, old_terminate_{};
+  static constexpr std::array<int, 3> kCounted = {SIGINT, SIGTERM, SIGTSTP};
+  std::array<struct sigaction, 3> old_{};
 };
 
 struct Worker {
@@ -82,7 +85,7 @@ class SpawnSettings {
     sigset_t all_default, none;
     ::sigemptyset(&none);
     ::sigemptyset(&all_default);
-    for (const int number : {SIGINT, SIGTERM, SIGPIPE}) ::sigaddset(&all_default, number);
+    for (const int number : {SIGINT, SIGTERM, SIGTSTP, SIGPIPE}) ::sigaddset(&all_default, number);
     ::posix_spawnattr_setsigdefault(&attributes, &all_default);
     ::posix_spawnattr_setsigmask(&attributes, &none);
     // A group of its own, so that the terminal's Ctrl-C reaches the launcher alone.
@@ -251,7 +254,6 @@ LaunchResult end_after_failure(const LaunchOptions& options, Crew& crew, comm::L
     result.rank = first->rank;
     result.exit_code = first->exit_code;
     result.sentence = first->sentence;
-    if (first->cause == comm::Cause::kHung) crew.look();
   }
   while (crew.running() && Clock::now() - start < kMercy) {
     std::this_thread::sleep_for(kLook);
@@ -279,6 +281,11 @@ LaunchResult watch(const LaunchOptions& options, Crew& crew, comm::LifelineServe
       }
       crew.signal_all(signals.last());
       passed_on = 1;
+    }
+    if (signals.take_stop()) {  // Ctrl-Z reaches the launcher alone: all stand still together
+      crew.signal_all(SIGSTOP);
+      ::raise(SIGSTOP);
+      crew.signal_all(SIGCONT);
     }
     ::poll(nullptr, 0, static_cast<int>(kLook.count()));  // a signal cuts it short
   }

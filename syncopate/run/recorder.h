@@ -8,6 +8,7 @@
 #include "syncopate/comm/open.h"
 #include "syncopate/record/lines.h"
 #include "syncopate/record/record.h"
+#include "syncopate/run/drill.h"
 #include "syncopate/run/folder.h"
 #include "syncopate/train/trainer.h"
 
@@ -18,7 +19,7 @@ namespace syncopate::run {
 class Recorder : public train::Listener {
  public:
   Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps, Progress::Style style,
-           std::function<bool()> stop_requested);
+           std::function<bool()> stop_requested, std::optional<Drill> drill);
 
   void phase(int64_t step, const char* phase) override;
   void resumed(int64_t step, int64_t evals, const std::vector<std::string>& notes) override;
@@ -41,6 +42,7 @@ class Recorder : public train::Listener {
   int rank_;
   Progress progress_;
   std::function<bool()> stop_requested_;
+  std::optional<Drill> drill_;
   std::vector<record::StepRecord> steps_;      ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
   int64_t first_step_ = 0;

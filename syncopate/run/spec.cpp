@@ -9,6 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/run/build.h"
+#include "syncopate/run/drill.h"
 
 namespace syncopate::run {
 
@@ -66,6 +67,7 @@ void RunSpec::Train::describe(Fields& fields) {
 void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "processes that train together", "workers");
   fields.add("timeout", timeout, "seconds after which a worker that does not answer is given up", "timeout");
+  fields.add("drill", drill, "RANK:STEP:PHASE:kill|stop|hang: that worker fails there, to see what the others do");
 }
 
 void RunSpec::Compute::describe(Fields& fields) {
@@ -118,6 +120,7 @@ void RunSpec::validate() const {
   if (!(comm.timeout > 0) || !std::isfinite(comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", comm.timeout);
   }
+  parse_drill(comm.drill);
   require_strategy(strategy.name);
   if (strategy.name == "single" && comm.workers > 1) {
     throw ConfigError("the strategy single trains with one worker, got --workers {}; choose another strategy or "
@@ -144,7 +147,7 @@ void RunSpec::validate() const {
 }
 
 bool may_change_on_resume(const std::string& field) {
-  static const std::set<std::string> free{"comm.timeout",     "compute.threads", "train.save_every",
+  static const std::set<std::string> free{"comm.timeout",     "comm.drill",       "compute.threads", "train.save_every",
                                           "train.eval_batch", "train.eval_every", "train.steps",
                                           "train.epochs",     "task.data",       "model.vocab"};
   return free.contains(field);

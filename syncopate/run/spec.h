@@ -70,6 +70,7 @@ struct RunSpec {
   struct Comm {
     int64_t workers = 1;
     double timeout = 60;
+    std::string drill;
     void describe(Fields& fields);
   } comm;
 

@@ -83,7 +83,8 @@ class Worker {
     const int64_t steps = spec_.train.steps > 0 ? spec_.train.steps : epochs * loader.steps_per_epoch();
     const optim::Schedule schedule = make_schedule(spec_.optim, steps);
 
-    Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested);
+    Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
+                      parse_drill(spec_.comm.drill));
     announce(recorder, materials, params, steps);
     if (!options_.resume) recorder.begin();
     train::Trainer trainer({.replica = replica,

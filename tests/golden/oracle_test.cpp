@@ -99,6 +99,10 @@ TEST_F(Oracle, EveryGradientOfTheFirstStep) {
       EXPECT_EQ(found.size(), expected.tensors().size());
       for (const auto& [name, gradient] : found) {
         const at::Tensor right = expected.read(name);
+        if (name.ends_with("key.bias")) {  // zero but for rounding, theirs as ours
+          EXPECT_LT(gradient.abs().max().item<double>(), 1e-7) << name;
+          continue;
+        }
         const double largest = right.abs().max().item<double>();
         EXPECT_LT((gradient - right).abs().max().item<double>(), 1e-5 * largest + 1e-9)
             << name << " plain " << plain;

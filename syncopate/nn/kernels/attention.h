@@ -24,19 +24,16 @@ SYNCOPATE_INLINE Head head_of(const AttentionJob& job, int64_t number) {
   const int64_t q_at = example * job.queries * job.q_stride + head * job.head_width;
   const int64_t kv_at = example * job.length * job.kv_stride + head * job.head_width;
   const int64_t context_at = (example * job.queries * job.heads + head) * job.head_width;
-  return {job.q + q_at,
-          job.k + kv_at,
-          job.v + kv_at,
-          job.mask == nullptr ? nullptr : job.mask + example * job.length,
-          q_at,
-          kv_at,
-          context_at,
-          number * job.queries};
+  return {job.q + q_at,  job.k + kv_at,
+          job.v + kv_at, job.mask == nullptr ? nullptr : job.mask + example * job.length,
+          q_at,          kv_at,
+          context_at,    number * job.queries};
 }
 
 /// scores -> probabilities (kept in `probs`) -> after noise (left in `scores`).
 template <bool kNoise>
-static void softmax_row(const AttentionJob& job, const float* mask, int64_t noise_row, float* scores, float* probs) {
+static void softmax_row(const AttentionJob& job, const float* mask, int64_t noise_row, float* scores,
+                        float* probs) {
   Floats most = splat(-__FLT_MAX__);
   along(job.length, [&](int64_t c, auto lanes) {
     Floats s = lanes.load(scores + c) * job.scale;
@@ -85,8 +82,8 @@ static void attention(const AttentionJob& job, int64_t first, int64_t last, floa
   }
 }
 
-/// In `grads`: the gradient of the probabilities after noise -> of the scores. In `dropped`: the probabilities after
-/// noise.
+/// In `grads`: the gradient of the probabilities after noise -> of the scores. In `dropped`: the
+/// probabilities after noise.
 template <bool kNoise>
 static void softmax_grad_row(const AttentionJob& job, int64_t noise_row, const float* probs, float* grads,
                              float* dropped) {
@@ -129,7 +126,8 @@ static void attention_grad(const AttentionJob& job, int64_t first, int64_t last,
       }
       const float* after_noise = noise ? dropped : probs;
       const bool more = start > 0;
-      multiply({L, d, rows, after_noise, 1, L, grad_out, out_row, job.grad_v + head.kv_at, job.kv_stride, more});
+      multiply(
+          {L, d, rows, after_noise, 1, L, grad_out, out_row, job.grad_v + head.kv_at, job.kv_stride, more});
       multiply({rows, d, L, grads, L, 1, head.k, job.kv_stride, job.grad_q + head.q_at + start * job.q_stride,
                 job.q_stride, false});
       multiply({L, d, rows, grads, 1, L, head.q + start * job.q_stride, job.q_stride, job.grad_k + head.kv_at,

@@ -12,8 +12,17 @@ namespace syncopate::nn::kernels::SYNCOPATE_ISA {
 
 extern const Kernels table;
 const Kernels table = {
-    SYNCOPATE_TEXT(SYNCOPATE_ISA), norm, norm_grad, embed, embed_grad, gelu, gelu_grad, attention_scratch, attention,
-    attention_grad, add_rows,
+    SYNCOPATE_TEXT(SYNCOPATE_ISA),
+    norm,
+    norm_grad,
+    embed,
+    embed_grad,
+    gelu,
+    gelu_grad,
+    attention_scratch,
+    attention,
+    attention_grad,
+    add_rows,
 };
 
 }  // namespace syncopate::nn::kernels::SYNCOPATE_ISA

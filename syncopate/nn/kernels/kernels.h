@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-// Row-wise work of a transformer on fp32 arrays, one source compiled for several instruction sets and chosen when
-// the program runs. No torch: pointers, sizes and strides (in elements) only. A job describes the whole array; each
-// function does the rows first..last-1, so that the caller may split a job over threads. Sums over rows ("+=") go
-// to arrays of the caller's, one per split.
+// Row-wise work of a transformer on fp32 arrays, one source compiled for several instruction sets and chosen
+// when the program runs. No torch: pointers, sizes and strides (in elements) only. A job describes the whole
+// array; each function does the rows first..last-1, so that the caller may split a job over threads. Sums
+// over rows ("+=") go to arrays of the caller's, one per split.
 namespace syncopate::nn::kernels {
 
 /// Noise of dropout, see nn/noise.h; nothing is dropped where drop_below is 0.
@@ -39,8 +39,9 @@ struct NormGradJob {
   const float* sum = nullptr;
   const float* stats = nullptr;
   const float* grad_out = nullptr;
-  float* grad_sum = nullptr;    ///< [rows, width]: of the residual
-  float* grad_dense = nullptr;  ///< [rows, width]: of the dense product; the same array as grad_sum without noise
+  float* grad_sum = nullptr;  ///< [rows, width]: of the residual
+  float* grad_dense =
+      nullptr;  ///< [rows, width]: of the dense product; the same array as grad_sum without noise
 };
 
 /// word[ids] + position + type, normalised, then noise. Rows are b * length + l.
@@ -84,7 +85,7 @@ struct AttentionJob {
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;
-  int64_t q_stride = 0;         ///< from a position to the next
+  int64_t q_stride = 0;  ///< from a position to the next
   int64_t kv_stride = 0;
   const float* mask = nullptr;  ///< [B, length], added to the scores; may be null
   float* probs = nullptr;       ///< [B, H, queries, length] before noise; forward: may be null
@@ -103,7 +104,8 @@ struct Kernels {
   void (*embed)(const EmbedJob&, int64_t first, int64_t last);
   void (*embed_grad)(const EmbedJob&, int64_t first, int64_t last, float* weight_grad, float* shift_grad);
   void (*gelu)(const GeluJob&, int64_t first, int64_t last);
-  void (*gelu_grad)(const GeluJob&, int64_t first, int64_t last, float* bias_grad);  ///< also writes `out` again
+  void (*gelu_grad)(const GeluJob&, int64_t first, int64_t last,
+                    float* bias_grad);                ///< also writes `out` again
   int64_t (*attention_scratch)(const AttentionJob&);  ///< floats that each of the next two needs
   void (*attention)(const AttentionJob&, int64_t first, int64_t last, float* scratch);
   void (*attention_grad)(const AttentionJob&, int64_t first, int64_t last, float* scratch);

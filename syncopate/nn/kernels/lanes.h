@@ -9,9 +9,9 @@
 #include "syncopate/nn/kernels/kernels.h"
 #include "syncopate/nn/kernels/noise_hash.h"
 
-// A vector register as a value, for the instruction set this file is compiled for. Everything is in a namespace of
-// that instruction set and always inlined: nothing here may reach another set's code through the linker. For the
-// same reason kernels use no function of the standard library.
+// A vector register as a value, for the instruction set this file is compiled for. Everything is in a
+// namespace of that instruction set and always inlined: nothing here may reach another set's code through the
+// linker. For the same reason kernels use no function of the standard library.
 #ifndef SYNCOPATE_ISA
 #define SYNCOPATE_ISA baseline
 #endif
@@ -56,9 +56,15 @@ struct Part {
     _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), (__m512)x);
   }
 #elif defined(__AVX2__)
-  [[gnu::always_inline]] Ints mask() const { return Ints{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<int32_t>(count); }
-  [[gnu::always_inline]] Floats load(const float* from) const { return (Floats)_mm256_maskload_ps(from, (__m256i)mask()); }
-  [[gnu::always_inline]] void store(float* to, Floats x) const { _mm256_maskstore_ps(to, (__m256i)mask(), (__m256)x); }
+  [[gnu::always_inline]] Ints mask() const {
+    return Ints{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<int32_t>(count);
+  }
+  [[gnu::always_inline]] Floats load(const float* from) const {
+    return (Floats)_mm256_maskload_ps(from, (__m256i)mask());
+  }
+  [[gnu::always_inline]] void store(float* to, Floats x) const {
+    _mm256_maskstore_ps(to, (__m256i)mask(), (__m256)x);
+  }
 #else
   [[gnu::always_inline]] Floats load(const float* from) const {
     Floats x{};

@@ -34,7 +34,8 @@ static void norm_rows(const NormJob& job, int64_t first, int64_t last) {
       if constexpr (kNoise) x *= noise.factors(c);
       lanes.store(sum + c, x + lanes.load(residual + c));
     });
-    const Stats stats = stats_of(job.width, job.eps, [&](int64_t c, auto lanes) { return lanes.load(sum + c); });
+    const Stats stats =
+        stats_of(job.width, job.eps, [&](int64_t c, auto lanes) { return lanes.load(sum + c); });
     job.stats[2 * row] = stats.mean;
     job.stats[2 * row + 1] = stats.inverse;
     float* out = job.out + row * job.width;
@@ -49,8 +50,8 @@ static void norm(const NormJob& job, int64_t first, int64_t last) {
   (job.noise.drop_below > 0 ? norm_rows<true> : norm_rows<false>)(job, first, last);
 }
 
-/// The gradient of a norm's input from that of its output. `x` and `grad` are functions of (column, lanes) that
-/// give input and output gradient, `put` takes the result.
+/// The gradient of a norm's input from that of its output. `x` and `grad` are functions of (column, lanes)
+/// that give input and output gradient, `put` takes the result.
 template <typename X, typename Grad, typename Put>
 SYNCOPATE_INLINE void norm_grad_row(int64_t width, const float* weight, Stats stats, float* weight_grad,
                                     float* shift_grad, const X& x, const Grad& grad, const Put& put) {
@@ -74,8 +75,8 @@ SYNCOPATE_INLINE void norm_grad_row(int64_t width, const float* weight, Stats st
 }
 
 template <bool kNoise, bool kBias>
-static void norm_grad_rows(const NormGradJob& job, int64_t first, int64_t last, float* weight_grad, float* shift_grad,
-                           float* bias_grad) {
+static void norm_grad_rows(const NormGradJob& job, int64_t first, int64_t last, float* weight_grad,
+                           float* shift_grad, float* bias_grad) {
   for (int64_t row = first; row < last; ++row) {
     const int64_t at = row * job.width;
     const RowNoise noise(job.noise, row);
@@ -94,11 +95,12 @@ static void norm_grad_rows(const NormGradJob& job, int64_t first, int64_t last, 
   }
 }
 
-static void norm_grad(const NormGradJob& job, int64_t first, int64_t last, float* weight_grad, float* shift_grad,
-                      float* bias_grad) {
+static void norm_grad(const NormGradJob& job, int64_t first, int64_t last, float* weight_grad,
+                      float* shift_grad, float* bias_grad) {
   const bool noise = job.noise.drop_below > 0;
-  const auto run = bias_grad != nullptr ? (noise ? norm_grad_rows<true, true> : norm_grad_rows<false, true>)
-                                        : (noise ? norm_grad_rows<true, false> : norm_grad_rows<false, false>);
+  const auto run = bias_grad != nullptr
+                       ? (noise ? norm_grad_rows<true, true> : norm_grad_rows<false, true>)
+                       : (noise ? norm_grad_rows<true, false> : norm_grad_rows<false, false>);
   run(job, first, last, weight_grad, shift_grad, bias_grad);
 }
 
@@ -122,12 +124,14 @@ static void embed(const EmbedJob& job, int64_t first, int64_t last) {
     float* out = job.out + row * job.width;
     along(job.width, [&](int64_t c, auto lanes) {
       const Floats unit = (x(c, lanes) - stats.mean) * stats.inverse;
-      lanes.store(out + c, (unit * lanes.load(job.weight + c) + lanes.load(job.shift + c)) * noise.factors(c));
+      lanes.store(out + c,
+                  (unit * lanes.load(job.weight + c) + lanes.load(job.shift + c)) * noise.factors(c));
     });
   }
 }
 
-static void embed_grad(const EmbedJob& job, int64_t first, int64_t last, float* weight_grad, float* shift_grad) {
+static void embed_grad(const EmbedJob& job, int64_t first, int64_t last, float* weight_grad,
+                       float* shift_grad) {
   for (int64_t row = first; row < last; ++row) {
     const float* grad_out = job.grad_out + row * job.width;
     float* grad_sum = job.grad_sum + row * job.width;

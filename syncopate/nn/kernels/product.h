@@ -11,8 +11,8 @@ static constexpr int kTileRows = 8;
 static constexpr int kTileRows = 6;  // with two registers across: 12 sums of 16 registers
 #endif
 
-/// c [rows, columns] = a [rows, depth] b [depth, columns] (+ c). Element (i, k) of `a` is at i * a_row + k * a_column,
-/// so that it may be transposed; rows of b and c are contiguous.
+/// c [rows, columns] = a [rows, depth] b [depth, columns] (+ c). Element (i, k) of `a` is at i * a_row + k *
+/// a_column, so that it may be transposed; rows of b and c are contiguous.
 struct Product {
   int64_t rows, columns, depth;
   const float* a;
@@ -79,7 +79,8 @@ SYNCOPATE_INLINE void multiply(const Product& p) {
 }
 
 /// to [columns, rows] = from [rows, columns] transposed.
-SYNCOPATE_INLINE void transpose(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to) {
+SYNCOPATE_INLINE void transpose(const float* from, int64_t from_row, int64_t rows, int64_t columns,
+                                float* to) {
   constexpr int64_t kBlock = 16;
   for (int64_t r = 0; r < rows; r += kBlock) {
     const int64_t end = r + kBlock < rows ? r + kBlock : rows;

@@ -1,0 +1,31 @@
+#include "syncopate/run/drill.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+
+namespace syncopate::run {
+
+void Drill::fail_if_due(int64_t at_step, const char* at_phase) const {
+  if (at_step != step || phase != at_phase) return;
+  if (kind == Kind::kKill) ::raise(SIGKILL);
+  if (kind == Kind::kStop) ::raise(SIGSTOP);
+  while (kind == Kind::kHang) ::pause();
+}
+
+std::optional<Drill> parse_drill(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto parts = split(text, ':');
+  const auto rank = parts.size() == 4 ? parse_integer(parts[0]) : std::nullopt;
+  const auto step = parts.size() == 4 ? parse_integer(parts[1]) : std::nullopt;
+  if (!rank || !step || (parts[3] != "kill" && parts[3] != "stop" && parts[3] != "hang")) {
+    throw ConfigError("comm.drill must be RANK:STEP:PHASE:kill|stop|hang, got \"{}\"", text);
+  }
+  Drill drill{.rank = static_cast<int>(*rank), .step = *step, .phase = std::string(parts[2])};
+  drill.kind = parts[3] == "kill" ? Drill::Kind::kKill : parts[3] == "stop" ? Drill::Kind::kStop : Drill::Kind::kHang;
+  return drill;
+}
+
+}  // namespace syncopate::run

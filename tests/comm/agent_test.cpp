@@ -1,0 +1,36 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "syncopate/comm/open.h"
+#include "tests/contract/ranks.h"
+
+namespace syncopate::test {
+namespace {
+
+TEST(Meeting, TorchrunsStoreLeadsThere) {
+  c10d::TCPStoreOptions serving;
+  serving.port = 0;
+  serving.isServer = true;
+  serving.waitWorkers = false;
+  const auto agent = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", serving);
+  run_threads(2, [&](int rank) {
+    comm::CommOptions options;
+    options.rank = rank;
+    options.size = 2;
+    options.timeout = kPatience;
+    options.meeting.kind = comm::MeetingPoint::Kind::kAgent;
+    options.meeting.address = {"127.0.0.1", agent->getPort()};
+    options.meeting.topic = "0";
+    comm::Membership member = comm::open(options);
+    EXPECT_EQ(member.server != nullptr, rank == 0);
+    at::Tensor mine = at::full({2}, rank + 1.0);
+    member.group->all_reduce(mine, comm::Op::kSum).wait();
+    EXPECT_EQ(mine.sum().item<double>(), 6);
+    member.leave();
+  });
+}
+
+}  // namespace
+}  // namespace syncopate::test

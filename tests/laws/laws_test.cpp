@@ -1,0 +1,154 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/laws/rig.h"
+#include "tests/support/support.h"
+
+namespace syncopate::test {
+namespace {
+
+Rig rig_for(const std::string& strategy, int workers) {
+  Rig rig;
+  rig.strategy.name = strategy;
+  rig.workers = workers;
+  rig.optim.lr = 3e-3;
+  rig.optim.clip = 0;
+  return rig;
+}
+
+void expect_same_bits(const Trace& a, const Trace& b) {
+  EXPECT_EQ(a.losses, b.losses);
+  ASSERT_EQ(a.parameters.size(), b.parameters.size());
+  for (size_t rank = 0; rank < a.parameters.size(); ++rank) {
+    EXPECT_TRUE(at::equal(a.parameters[rank], b.parameters[rank])) << "rank " << rank;
+  }
+}
+
+void expect_replicas_equal(const Trace& trace) {
+  for (const at::Tensor& parameters : trace.parameters) EXPECT_TRUE(at::equal(parameters, trace.parameters[0]));
+}
+
+class Law : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Workers, Law, testing::Values(2, 3, 4));
+
+TEST_P(Law, WorkersTimesBatchIsOneWorkerWithTheWholeBatch) {
+  const Trace whole = train(rig_for("single", 1));
+  ASSERT_EQ(whole.losses.size(), 50u);
+  for (const std::string strategy : {"gather-scatter", "all-reduce", "ddp"}) {
+    const Trace shared = train(rig_for(strategy, GetParam()));
+    EXPECT_LT(difference(whole.losses, shared.losses), 1e-6) << strategy;
+    EXPECT_DOUBLE_EQ(whole.accuracy, shared.accuracy) << strategy;
+    expect_replicas_equal(shared);
+  }
+  Rig foil = rig_for("all-reduce", GetParam());
+  foil.global_batch = 6;  // what each worker would see if the batch were not shared
+  EXPECT_GT(difference(whole.losses, train(foil).losses), 1e-3);
+}
+
+TEST_P(Law, GatherScatterIsAllReduceBitForBit) {
+  const Trace reference = train(rig_for("all-reduce", GetParam()));
+  expect_same_bits(reference, train(rig_for("gather-scatter", GetParam())));
+  Rig foil = rig_for("gather-scatter", GetParam());
+  foil.optim.lr *= 1.001;
+  EXPECT_NE(reference.losses, train(foil).losses);
+}
+
+TEST_P(Law, OneCallOverAllGradientsIsOnePerParameterBitForBit) {
+  const Trace reference = train(rig_for("all-reduce", GetParam()));
+  Rig whole = rig_for("all-reduce", GetParam());
+  whole.strategy.whole = true;
+  expect_same_bits(reference, train(whole));
+}
+
+TEST_P(Law, DdpIsAllReduceBitForBit) {
+  Rig plain = rig_for("all-reduce", GetParam());
+  plain.dropout = 0.1;
+  plain.optim.clip = 1;
+  const Trace reference = train(plain);
+  expect_replicas_equal(reference);
+  for (const bool sparse : {true, false}) {
+    for (const double bucket_mib : {25.0, 0.001}) {
+      Rig ddp = plain;
+      ddp.strategy.name = "ddp";
+      ddp.strategy.sparse_rows = sparse;
+      ddp.strategy.bucket_mib = ddp.strategy.first_bucket_mib = bucket_mib;
+      expect_same_bits(reference, train(ddp));
+    }
+  }
+  Rig foil = plain;
+  foil.strategy.name = "ddp";
+  foil.dropout = 0.11;
+  EXPECT_NE(reference.losses, train(foil).losses);
+}
+
+TEST_P(Law, AccumulatingIsOneLargerBatch) {
+  const Trace whole = train(rig_for("single", 1));
+  for (const std::string strategy : {"all-reduce", "ddp"}) {
+    Rig rig = rig_for(strategy, GetParam());
+    rig.accumulate = 3;
+    EXPECT_LT(difference(whole.losses, train(rig).losses), 1e-6) << strategy;
+  }
+  Rig foil = rig_for("ddp", GetParam());
+  foil.accumulate = 3;
+  foil.global_batch = 13;
+  foil.examples = 71;
+  EXPECT_GT(difference(whole.losses, train(foil).losses), 1e-3);
+}
+
+TEST_P(Law, FewerExamplesThanWorkersInTheLastBatchWeighRight) {
+  for (const std::string strategy : {"all-reduce", "ddp"}) {
+    Rig one = rig_for("single", 1), many = rig_for(strategy, GetParam());
+    one.examples = many.examples = 25;  // batches of 12, 12 and 1: some ranks have no example in the third
+    EXPECT_LT(difference(train(one).losses, train(many).losses), 1e-6) << strategy;
+  }
+}
+
+TEST_P(Law, ResumingIsNeverHavingStoppedBitForBit) {
+  for (const std::string strategy : {"all-reduce", "ddp"}) {
+    const TempDir folder;
+    Rig straight = rig_for(strategy, GetParam());
+    straight.dropout = 0.1;
+    straight.optim.clip = 1;
+    const Trace reference = train(straight);
+
+    Rig first = straight;
+    first.checkpoint = folder / "checkpoint.safetensors";
+    first.stop_after = 17;
+    const Trace before = train(first);
+    ASSERT_EQ(before.losses.size(), 17u);
+
+    Rig second = straight;
+    second.checkpoint = first.checkpoint;
+    second.resume = true;
+    const Trace after = train(second);
+    std::vector<double> joined = before.losses;
+    joined.insert(joined.end(), after.losses.begin(), after.losses.end());
+    EXPECT_EQ(joined, reference.losses);
+    for (size_t rank = 0; rank < reference.parameters.size(); ++rank) {
+      EXPECT_TRUE(at::equal(after.parameters[rank], reference.parameters[rank]));
+    }
+
+    Rig foil = second;  // the same parameters but another stream of dropout and order
+    foil.seed = straight.seed + 1;
+    EXPECT_NE(train(foil).losses, after.losses);
+  }
+}
+
+TEST(Laws, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
+  Rig rig = rig_for("ddp", 2);
+  rig.dropout = 0.1;
+  const Trace reference = train(rig);
+  expect_same_bits(reference, train(rig));
+  rig.seed += 1;
+  EXPECT_NE(reference.losses, train(rig).losses);
+}
+
+TEST(Laws, SgdObeysTheSameLaws) {
+  Rig one = rig_for("single", 1), many = rig_for("ddp", 3);
+  one.optim.name = many.optim.name = "sgd";
+  one.optim.lr = many.optim.lr = 0.05;
+  EXPECT_LT(difference(train(one).losses, train(many).losses), 1e-6);
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,169 @@
+#include "tests/laws/rig.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <exception>
+#include <thread>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/metered.h"
+#include "syncopate/data/loader.h"
+#include "syncopate/nn/bert.h"
+#include "syncopate/parallel/local_engine.h"
+#include "syncopate/run/build.h"
+#include "syncopate/train/trainer.h"
+
+namespace syncopate::test {
+namespace {
+
+constexpr int64_t kVocabulary = 90;
+constexpr int64_t kLabels = 5;
+
+class ToyData : public data::Dataset {
+ public:
+  ToyData(int64_t size, uint64_t seed) {
+    for (int64_t i = 0; i < size; ++i) {
+      Rng rng(mix_key(seed, i));
+      std::vector<int64_t> words(3 + rng.below(12));
+      for (int64_t& word : words) word = 1 + static_cast<int64_t>(rng.below(kVocabulary - 1));
+      labels_.push_back(words.front() % kLabels);
+      examples_.push_back(std::move(words));
+    }
+  }
+  int64_t size() const override { return static_cast<int64_t>(examples_.size()); }
+  tensor::Batch collate(std::span<const int64_t> ids) const override {
+    size_t longest = 0;
+    for (const int64_t id : ids) longest = std::max(longest, examples_[static_cast<size_t>(id)].size());
+    const auto rows = static_cast<int64_t>(ids.size());
+    const auto columns = static_cast<int64_t>(longest);
+    tensor::Batch batch;
+    at::Tensor words = at::zeros({rows, columns}, at::kLong), mask = at::zeros({rows, columns}, at::kLong);
+    at::Tensor labels = at::zeros({rows}, at::kLong);
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto& example = examples_[static_cast<size_t>(ids[static_cast<size_t>(row)])];
+      for (size_t column = 0; column < example.size(); ++column) {
+        words[row][static_cast<int64_t>(column)] = example[column];
+        mask[row][static_cast<int64_t>(column)] = 1;
+      }
+      labels[row] = labels_[static_cast<size_t>(ids[static_cast<size_t>(row)])];
+      batch.real_tokens += static_cast<int64_t>(example.size());
+    }
+    batch.fields = {{"input_ids", words},
+                    {"token_type_ids", at::zeros_like(words)},
+                    {"attention_mask", mask},
+                    {"labels", labels}};
+    batch.ids.assign(ids.begin(), ids.end());
+    return batch;
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> examples_;
+  std::vector<int64_t> labels_;
+};
+
+class LossListener : public train::Listener {
+ public:
+  LossListener(std::vector<double>& losses, int64_t stop_after) : losses_(losses), stop_after_(stop_after) {}
+  void step(const record::StepRecord& record, double) override {
+    losses_.push_back(record.loss);
+    ++done_;
+  }
+  bool stop_requested() override { return stop_after_ > 0 && done_ + 1 >= stop_after_; }
+
+ private:
+  std::vector<double>& losses_;
+  int64_t stop_after_, done_ = 0;
+};
+
+void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace, std::vector<double>& losses) {
+  comm::Metered group(std::move(mine));
+  nn::BertConfig config;
+  config.vocab_size = kVocabulary;
+  config.hidden = 16;
+  config.layers = 2;
+  config.heads = 2;
+  config.ffn = 32;
+  config.max_positions = 32;
+  config.num_labels = kLabels;
+  config.initializer_range = 0.2;
+  config.set_dropout(rig.dropout);
+  // Ranks begin apart: only the strategy's start makes them equal.
+  const auto model = nn::make_bert(config, mix_key(rig.seed, group.rank()));
+  tensor::FlatParams params(model->parameters());
+  const auto optimizer = run::make_optimizer(rig.optim, params);
+  parallel::Replica replica{.model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
+  const auto strategy = run::make_strategy(rig.strategy, group);
+  parallel::LocalEngine engine;
+  data::Loader loader(toy_data(rig.examples, 17), {.global_batch = rig.global_batch,
+                                                   .workers = rig.workers,
+                                                   .rank = group.rank(),
+                                                   .accumulate = rig.accumulate,
+                                                   .seed = rig.seed});
+  const auto schedule = run::make_schedule(rig.optim, rig.steps);
+  const auto test = toy_data(31, 18);
+  LossListener listener(losses, rig.stop_after);
+  train::Trainer trainer({.replica = replica,
+                          .engine = engine,
+                          .strategy = *strategy,
+                          .group = group,
+                          .loader = loader,
+                          .test = test.get(),
+                          .schedule = schedule,
+                          .listener = listener},
+                         {.steps = rig.steps,
+                          .save_every = rig.save_every,
+                          .eval_batch = 7,
+                          .seed = rig.seed,
+                          .checkpoint = rig.checkpoint,
+                          .environment = nlohmann::ordered_json::object()});
+  const train::TrainResult result = trainer.run(rig.resume);
+  params.check_views();
+  trace.parameters[static_cast<size_t>(group.rank())] = params.values.clone();
+  if (group.rank() == 0 && result.eval) trace.accuracy = result.eval->measures.at("accuracy");
+}
+
+}  // namespace
+
+std::shared_ptr<const data::Dataset> toy_data(int64_t size, uint64_t seed) {
+  return std::make_shared<ToyData>(size, seed);
+}
+
+Trace train(const Rig& rig) {
+  at::set_num_threads(1);
+  Trace trace;
+  const auto workers = static_cast<size_t>(rig.workers);
+  trace.parameters.resize(workers);
+  std::vector<std::vector<double>> losses(workers);
+  std::vector<std::exception_ptr> failures(workers);
+  auto groups = comm::open_in_process(rig.workers, std::chrono::seconds(60));
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < workers; ++rank) {
+    threads.emplace_back([&, rank] {
+      at::set_num_threads(1);
+      try {
+        train_rank(rig, std::move(groups[rank]), trace, losses[rank]);
+      } catch (...) {
+        failures[rank] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  trace.losses = losses[0];
+  return trace;
+}
+
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  check(a.size() == b.size() && !a.empty(), "traces of one length");
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]) / std::abs(a[i]));
+  return largest;
+}
+
+}  // namespace syncopate::test

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "syncopate/data/dataset.h"
+#include "syncopate/run/spec.h"
+
+namespace syncopate::test {
+
+/// A small classification data set of random tokens, examples of different lengths.
+std::shared_ptr<const data::Dataset> toy_data(int64_t size, uint64_t seed);
+
+/// One training run with ranks as threads of this process.
+struct Rig {
+  run::RunSpec::Strategy strategy;
+  run::RunSpec::Optim optim;
+  int workers = 1;
+  int64_t global_batch = 12;
+  int accumulate = 1;
+  int64_t steps = 50;
+  int64_t examples = 70;      ///< not a multiple of the batch: the last one of an epoch is partial
+  double dropout = 0;
+  uint64_t seed = 3;
+  int64_t save_every = 0;
+  std::filesystem::path checkpoint;
+  bool resume = false;
+  int64_t stop_after = 0;     ///< asks for an end in this step; 0: never
+};
+
+struct Trace {
+  std::vector<double> losses;             ///< global mean, by step
+  std::vector<at::Tensor> parameters;     ///< flat, by rank
+  double accuracy = 0;
+};
+
+Trace train(const Rig& rig);
+
+/// The largest relative difference between two loss traces of one length.
+double difference(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace syncopate::test

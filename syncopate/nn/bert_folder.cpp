@@ -1,6 +1,7 @@
 #include "syncopate/nn/bert_folder.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>

@@ -31,9 +31,17 @@ std::vector<const Kernels*> supported_kernels() {
   return sets;
 }
 
-const Kernels& kernels() {
-  static const Kernels& best = *supported_kernels().back();
-  return best;
+namespace {
+
+const Kernels*& chosen() {
+  static const Kernels* set = supported_kernels().back();
+  return set;
 }
+
+}  // namespace
+
+const Kernels& kernels() { return *chosen(); }
+
+void use_kernels(const Kernels& set) { chosen() = &set; }
 
 }  // namespace syncopate::nn::kernels

@@ -18,7 +18,7 @@ void RunSpec::Task::describe(Fields& fields) {
   fields.add("data", data, "file or folder with the data; empty: the built-in data of the task", "data");
   fields.add("max_length", max_length, "tokens of an example, special ones counted", "max-length");
   fields.add("shuffle", shuffle, "a new order every epoch; false keeps the file's order");
-  fields.add("limit", limit, "train on a seeded subset of this many examples; 0: all");
+  fields.add("limit", limit, "train on a seeded subset of this many examples; 0: all", "limit");
   fields.add("test_limit", test_limit, "evaluate on the first so many test examples; 0: all");
 }
 

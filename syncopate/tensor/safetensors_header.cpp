@@ -25,8 +25,14 @@ constexpr size_t kMostSides = 32;
   throw DataError("{} is not a sound safetensors file: {}; fetch or save it again", path, what);
 }
 
+/// A value of the file on one line, cut where it is absurdly long.
+std::string on_one_line(const json& value) {
+  const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() <= 200 ? text : text.substr(0, 200) + "...";
+}
+
 [[noreturn]] void reject_tensor(const std::string& path, const std::string& name, const std::string& what) {
-  reject(path, fmt::format("tensor \"{}\" {}", name.substr(0, 200), what));
+  reject(path, fmt::format("tensor {} {}", on_one_line(name), what));
 }
 
 /// Watches the parser for what a finished object no longer shows: a name given twice, or a bomb of brackets.
@@ -42,7 +48,7 @@ class Watch {
     } else if (event == json::parse_event_t::key) {
       std::string key = parsed.get<std::string>();
       if (!seen_[static_cast<size_t>(depth) - 1].insert(key).second) {
-        reject(path_, fmt::format("\"{}\" is in its header twice", key.substr(0, 200)));
+        reject(path_, fmt::format("{} is in its header twice", on_one_line(key)));
       }
     }
     return true;
@@ -90,7 +96,7 @@ SafetensorsFile::Info parse_tensor(const json& entry, size_t data_size, const st
   if (!known) {
     reject_tensor(path, name,
                   fmt::format("has the type {}, which is none of F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL",
-                              type.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 40)));
+                              on_one_line(type)));
   }
   info.type = *known;
 

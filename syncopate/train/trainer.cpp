@@ -7,6 +7,7 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/parallel/totals.h"
 #include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
 
@@ -46,18 +47,11 @@ bool Trainer::train_step(int64_t step) {
   replica.lr = parts_.schedule.lr(step);
   replica.apply_seconds = 0;
 
-  at::Tensor totals = at::zeros({3}, at::kDouble);  // loss, count, ranks asked to stop
-  comm::Pending totals_pending;
+  parallel::Totals totals(parts_.group);
   parallel::EngineEvents events;
   events.phase = [&](const char* name) { phase(step + 1, name); };
   events.before_backward = [&](const parallel::LocalLoss& so_far, bool last) {
-    if (last) {
-      double* const mine = totals.data_ptr<double>();
-      mine[0] = so_far.sum;
-      mine[1] = static_cast<double>(so_far.count);
-      mine[2] = parts_.listener.stop_requested() ? 1 : 0;
-      totals_pending = parts_.group.all_reduce(totals, comm::Op::kSum);
-    }
+    if (last) totals.start(so_far, parts_.listener.stop_requested());
     parts_.strategy.before_backward(replica, last);
   };
   const uint64_t noise = mix_key(options_.seed, static_cast<uint64_t>(step), parts_.group.rank());
@@ -65,20 +59,19 @@ bool Trainer::train_step(int64_t step) {
 
   phase(step + 1, "exchange");
   const Stopwatch exchange;
-  totals_pending.wait();
-  const double* const total = totals.data_ptr<double>();
-  if (!std::isfinite(total[0])) {
+  totals.wait();
+  if (!std::isfinite(totals.loss_sum())) {
     throw DivergedError("the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1",
                         step + 1);
   }
-  replica.count = total[1];
+  replica.count = totals.count();
   parts_.strategy.step(replica);
   const double exchange_seconds = exchange.seconds() - replica.apply_seconds;
   const double seconds = watch.seconds();
 
   record::StepRecord record;
   record.step = step + 1;
-  record.loss = total[0] / total[1];
+  record.loss = totals.loss_sum() / totals.count();
   record.lr = replica.lr;
   record.examples = batches.global_examples;
   record.ms = 1e3 * seconds;
@@ -89,12 +82,12 @@ bool Trainer::train_step(int64_t step) {
   record.grad_norm = replica.gradient_norm;
   result_.bytes_sent += record.bytes_sent;
   sums_.epoch = batches.epoch;
-  sums_.loss += total[0];
-  sums_.count += total[1];
+  sums_.loss += totals.loss_sum();
+  sums_.count += totals.count();
   sums_.seconds += seconds;
   epoch_ended_ = batches.last_of_epoch;
   parts_.listener.step(record, mine.count > 0 ? mine.sum / static_cast<double>(mine.count) : std::nan(""));
-  return total[2] == 0;
+  return !totals.stop();
 }
 
 void Trainer::end_of_epoch(int64_t steps_done) {

@@ -22,7 +22,7 @@ TEST(Meeting, TorchrunsStoreLeadsThere) {
     options.timeout = kPatience;
     options.meeting.kind = comm::MeetingPoint::Kind::kAgent;
     options.meeting.address = {"127.0.0.1", agent->getPort()};
-    options.meeting.topic = "0";
+    options.meeting.topic = std::string("first");
     comm::Membership member = comm::open(options);
     EXPECT_EQ(member.server != nullptr, rank == 0);
     at::Tensor mine = at::full({2}, rank + 1.0);

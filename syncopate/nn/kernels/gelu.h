@@ -16,9 +16,9 @@ SYNCOPATE_INLINE GeluOf exact_gelu(Floats x) {
 
 SYNCOPATE_INLINE GeluOf tanh_gelu(Floats x) {
   constexpr float kRoot = 0x1.988454p-1f;  // sqrt(2 / pi)
-  const Floats t = tanh_of((x + x * x * x * 0.044715f) * kRoot);
+  const Tanh t = tanh_of((x + x * x * x * 0.044715f) * kRoot);
   const Floats inner_slope = (x * x * (3 * 0.044715f) + 1.0f) * kRoot;
-  return {x * 0.5f * (t + 1.0f), (t + 1.0f) * 0.5f + x * 0.5f * (1.0f - t * t) * inner_slope};
+  return {x * 0.5f * (t.value + 1.0f), (t.value + 1.0f) * 0.5f + x * 0.5f * t.slope * inner_slope};
 }
 
 template <bool kTanh>

@@ -112,8 +112,10 @@ struct Kernels {
   void (*add_rows)(const float* matrix, int64_t width, int64_t first, int64_t last, float* sums);  ///< +=
 };
 
-/// The fastest set that this CPU runs.
+/// The fastest set that this CPU runs, unless use_kernels chose another.
 const Kernels& kernels();
+/// For tests and comparisons; not while anything computes.
+void use_kernels(const Kernels& set);
 /// Every set that this CPU runs, the plainest first: for tests.
 std::vector<const Kernels*> supported_kernels();
 

@@ -152,9 +152,15 @@ SYNCOPATE_INLINE Normal normal_of(Floats x) {
   return {x > 0.0f ? 1.0f - tail : tail, bell};
 }
 
-SYNCOPATE_INLINE Floats tanh_of(Floats x) {
-  const Floats e = exp_of(smaller(larger(x, splat(-15.0f)), splat(15.0f)) * 2.0f);
-  return (e - 1.0f) / (e + 1.0f);
+/// tanh(x) and its slope, which 1 - tanh(x)^2 would lose to rounding.
+struct Tanh {
+  Floats value, slope;
+};
+
+SYNCOPATE_INLINE Tanh tanh_of(Floats x) {
+  const Floats e = exp_of(smaller(larger(x, splat(-20.0f)), splat(20.0f)) * 2.0f);
+  const Floats inverse = 1.0f / (e + 1.0f);
+  return {(e - 1.0f) * inverse, 4.0f * e * inverse * inverse};
 }
 
 /// What the elements of one row are multiplied by: 0 or the scale. See noise_hash.h.

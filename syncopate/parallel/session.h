@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/nn/model.h"
+#include "syncopate/optim/optimizer.h"
+#include "syncopate/parallel/replica.h"
+#include "syncopate/parallel/strategy.h"
+
+namespace syncopate::parallel {
+
+/// The shortest way to train a model of one's own with other ranks: holds what a replica needs and makes steps.
+///
+///     Session session(model, group, strategy);
+///     for (...) mean_loss = session.step(batches, lr);
+///
+/// Everything given must outlive the session. Collective: every rank makes the same calls.
+class Session {
+ public:
+  Session(nn::Model& model, comm::Group& group, Strategy& strategy, const optim::OptimizerOptions& options = {});
+
+  /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all ranks.
+  double step(std::span<const tensor::Batch> micro, double lr);
+  void finish() { strategy_.finish(replica_); }
+
+ private:
+  comm::Group& group_;
+  Strategy& strategy_;
+  tensor::FlatParams params_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  Replica replica_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace syncopate::parallel

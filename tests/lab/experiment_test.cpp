@@ -1,0 +1,52 @@
+#include "syncopate/lab/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include "syncopate/base/error.h"
+#include "tests/support/support.h"
+
+namespace syncopate::lab {
+namespace {
+
+std::string complaint(const std::string& text) {
+  const test::TempDir folder;
+  test::write_text(folder / "x.toml", text);
+  try {
+    read_experiment(folder / "x.toml");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Experiment, TheQuickstartHasFourRowsOnTheSameBatch) {
+  const Experiment experiment = read_experiment(test::source_dir() / "experiments/quickstart.toml");
+  ASSERT_EQ(experiment.rows.size(), 4u);
+  for (const run::RunSpec& row : experiment.rows) EXPECT_EQ(row.examples_per_step(), 64);
+  EXPECT_EQ(experiment.rows[0].strategy.name, "single");
+  EXPECT_EQ(experiment.rows[3].strategy.name, "ddp");
+  EXPECT_EQ(experiment.rows[3].comm.workers, 2);
+}
+
+TEST(Experiment, ARowChangesWhatItNames) {
+  const test::TempDir folder;
+  test::write_text(folder / "x.toml",
+                   "[settings]\nlr = 0.25\nstrategy.bucket_mib = 3\n[[row]]\nstrategy.name = \"ddp\"\nworkers = 2\n"
+                   "[[row]]\nstrategy = \"single\"\nlr = 0.5\n");
+  const Experiment experiment = read_experiment(folder / "x.toml");
+  EXPECT_EQ(experiment.rows[0].optim.lr, 0.25);
+  EXPECT_EQ(experiment.rows[0].strategy.bucket_mib, 3);
+  EXPECT_EQ(experiment.rows[1].optim.lr, 0.5);
+}
+
+TEST(Experiment, SaysWhatIsWrongAndWhere) {
+  EXPECT_NE(complaint("[[row]\n").find("x.toml:1: "), std::string::npos);
+  EXPECT_NE(complaint("").find("lists nothing to run"), std::string::npos);
+  EXPECT_NE(complaint("[setings]\n[[row]]\n").find("did you mean \"settings\"?"), std::string::npos);
+  EXPECT_NE(complaint("[[row]]\nstrategy=\"single\"\n[[row]]\nstrategy = \"dpd\"\n").find("row 2: unknown strategy \"dpd\"; did you mean \"ddp\"?"),
+            std::string::npos);
+  EXPECT_NE(complaint("[[row]]\nlr = [1]\n").find("row 1: lr must be"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncopate::lab

@@ -1,0 +1,42 @@
+#include "syncopate/run/compute.h"
+
+#include <gtest/gtest.h>
+
+namespace syncopate::run {
+namespace {
+
+constexpr CpuFeatures kOld{}, kAvx{.avx = true}, kAvx2{.avx = true, .avx2_fma = true},
+    kAvx512{.avx = true, .avx2_fma = true, .avx512 = true};
+
+TEST(CoreType, ANewCpuIsNotTakenForAnOldOne) {
+  EXPECT_EQ(better_core_type("Prescott", kAvx512), "SkylakeX");
+  EXPECT_EQ(better_core_type("Prescott", kAvx2), "Haswell");
+  EXPECT_EQ(better_core_type("Core2", kAvx), "Sandybridge");
+}
+
+TEST(CoreType, WhatFitsIsLeftAlone) {
+  EXPECT_EQ(better_core_type("SkylakeX", kAvx512), std::nullopt);
+  EXPECT_EQ(better_core_type("Cooperlake", kAvx512), std::nullopt);
+  EXPECT_EQ(better_core_type("Zen", kAvx2), std::nullopt);
+  EXPECT_EQ(better_core_type("Zen", kAvx512), std::nullopt);
+  EXPECT_EQ(better_core_type("Prescott", kOld), std::nullopt);
+}
+
+TEST(CoreType, NoCpuIsGivenInstructionsItLacks) {
+  EXPECT_EQ(better_core_type("SkylakeX", kAvx2), "Haswell");
+  EXPECT_EQ(better_core_type("Cooperlake", kAvx), "Sandybridge");
+  EXPECT_EQ(better_core_type("Haswell", kAvx), "Sandybridge");
+  EXPECT_EQ(better_core_type("SkylakeX", kOld), "Nehalem");
+}
+
+TEST(ComputeSetup, SaysWhatIsInUse) {
+  const ComputeSetup setup = set_up_compute(1);
+  EXPECT_EQ(setup.threads, 1);
+  EXPECT_FALSE(setup.cpu.empty());
+  EXPECT_NE(setup.sentence().find("1 thread per worker"), std::string::npos) << setup.sentence();
+  EXPECT_EQ(default_threads(4), 1);
+  EXPECT_GE(default_threads(1), 1);
+}
+
+}  // namespace
+}  // namespace syncopate::run

@@ -51,17 +51,23 @@ int work(const run::RunSpec& spec, const run::World& world, const TrainArguments
   catch_interrupts();
   const char* const folder = ::getenv(kFolderVariable);
   const bool launched = world.launcher == "syncopate";
-  const run::WorkerResult result = run::run_worker(
-      spec, world,
-      {.out = launched && folder != nullptr ? folder : arguments.out,
-       .folder_is_ready = launched && folder != nullptr,
-       .resume = arguments.resume,
-       .progress = Progress::style_for_stderr(),
-       .stop_requested = interrupted,
-       .give_up = [launched](const std::string& sentence) {
-         if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
-         ::_exit(static_cast<int>(ExitCode::kComm));
-       }});
+  const run::WorkerOptions options{
+      .out = launched && folder != nullptr ? folder : arguments.out,
+      .folder_is_ready = launched && folder != nullptr,
+      .resume = arguments.resume,
+      .progress = Progress::style_for_stderr(),
+      .stop_requested = interrupted,
+      .give_up = [launched](const std::string& sentence) {
+        if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
+        ::_exit(static_cast<int>(ExitCode::kComm));
+      }};
+  run::WorkerResult result;
+  try {
+    result = run::run_worker(spec, world, options);
+  } catch (const run::ReportedError& error) {
+    if (!launched) throw;
+    return static_cast<int>(error.code());  // the launcher says it, once
+  }
   if (result.interrupted) return static_cast<int>(ExitCode::kInterrupted);
   if (result.record && !launched && arguments.json) {
     fmt::print("{}\n", record::to_json(*result.record).dump());
@@ -132,6 +138,7 @@ Command add_train(CLI::App& program, char** argv) {
              if (name == "comm.workers") arguments->workers_given = true;
            },
            field.help)
+        ->take_last()
         ->type_name(value.empty() ? "TEXT" : "TEXT [" + value + "]");
   }
   app->add_flag("--no-shuffle", arguments->no_shuffle, "keep the file's order in every epoch");

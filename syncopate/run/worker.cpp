@@ -43,17 +43,14 @@ class Worker {
       // Whoever noticed first may be a victim: the lifeline knows the cause.
       if (membership_.lifeline) {
         if (const auto failure = membership_.lifeline->await_failure(std::chrono::milliseconds(500))) {
-          throw CommError("{}", failure->sentence);
+          throw ReportedError(ExitCode::kComm, failure->sentence);
         }
       }
-      membership_.fail(error.what(), static_cast<int>(error.code()));
-      throw;
+      report(error.what(), error.code());
     } catch (const Error& error) {
-      membership_.fail(error.what(), static_cast<int>(error.code()));
-      throw;
+      report(error.what(), error.code());
     } catch (const std::exception& error) {
-      membership_.fail(error.what(), static_cast<int>(ExitCode::kInternal));
-      throw;
+      report(fmt::format("unexpected failure: {}; please report it", error.what()), ExitCode::kInternal);
     }
   }
 
@@ -113,6 +110,11 @@ class Worker {
       result.record = conclude(materials, recorder, trained);
     }
     return result;
+  }
+
+  [[noreturn]] void report(const std::string& sentence, ExitCode code) {
+    membership_.fail(sentence, static_cast<int>(code));
+    throw ReportedError(code, sentence);
   }
 
   void settle_folder(comm::Group& group) {

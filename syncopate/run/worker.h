@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "syncopate/base/error.h"
 #include "syncopate/base/progress.h"
 #include "syncopate/record/record.h"
 #include "syncopate/run/spec.h"
@@ -21,13 +22,19 @@ struct WorkerOptions {
   std::function<void(const std::string& sentence)> give_up;
 };
 
+/// A failure that the others, and the launcher if there is one, have been told of.
+class ReportedError : public Error {
+ public:
+  using Error::Error;
+};
+
 struct WorkerResult {
   bool interrupted = false;
   std::optional<record::RunRecord> record;  ///< rank 0, when the run is done
 };
 
 /// Trains as one worker of the run: joins the others, loads, trains, and (rank 0) writes the result and the model.
-/// Throws Error; the others have been told by then.
+/// Throws ReportedError, or another Error when it failed before it met the others.
 WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options);
 
 }  // namespace syncopate::run

@@ -79,8 +79,9 @@ TEST(Bert, InitialValuesDependOnTheSeedAlone) {
   at::set_num_threads(2);
   const auto c = make_bert(small(), 7);
   at::set_num_threads(1);
-  for (size_t i = 0; i < a->parameters().size(); ++i) {
-    const auto& [name, value] = a->parameters()[i];
+  const auto parameters = a->parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, value] = parameters[i];
     EXPECT_TRUE(at::equal(value, c->parameters()[i].tensor)) << name;
     const bool random = value.dim() == 2;
     EXPECT_EQ(at::equal(value, b->parameters()[i].tensor), !random) << name;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +36,30 @@ struct CommandResult {
   double seconds = 0;
 };
 
-/// Runs `argv` to its end (killed after `limit_seconds`), with `environment` ("NAME=value") added to ours.
+/// A real process, its output in files; killed at the end of the scope if still there.
+class Process {
+ public:
+  /// `environment` ("NAME=value") is added to ours.
+  explicit Process(const std::vector<std::string>& argv, const std::vector<std::string>& environment = {});
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  int pid() const { return pid_; }
+  void signal(int number) const;
+  bool running();
+  std::string err() const;                             ///< what it has said so far
+  CommandResult wait(double limit_seconds = 300);      ///< killed after the limit
+  /// Waits until `happened` holds; false after the limit or when the process ended.
+  bool until(const std::function<bool()>& happened, double limit_seconds = 60);
+
+ private:
+  TempDir folder_;
+  int pid_ = 0;
+  int status_ = 0;
+  bool ended_ = false;
+  std::chrono::steady_clock::time_point start_;
+};
+
 CommandResult run_command(const std::vector<std::string>& argv, const std::vector<std::string>& environment = {},
                           double limit_seconds = 300);
 

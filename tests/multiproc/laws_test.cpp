@@ -1,0 +1,123 @@
+// The laws again, by real processes that talk over Gloo.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+
+#include "tests/support/runs.h"
+
+namespace syncopate::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Processes : public testing::Test {
+ protected:
+  void SetUp() override { data_ = small_sst2(folder_); }
+
+  /// Trains to the end and returns the run's folder.
+  std::filesystem::path trained(const std::string& name, const Words& more) {
+    const CommandResult result = run_command(train_command(data_, folder_ / name, more));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return folder_ / name;
+  }
+  std::string file(const std::filesystem::path& run, const std::string& name) { return read_text(run / name); }
+
+  TempDir folder_;
+  std::string data_;
+  int runs_ = 0;
+};
+
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+TEST_F(Processes, WorkersTimesBatchIsOneWorkerWithTheWholeBatch) {
+  const auto whole = losses_of(trained("single", {"--strategy", "single", "--steps", "50"}));
+  ASSERT_EQ(whole.size(), 50u);
+  const auto two = trained("two", {"--strategy", "ddp", "--workers", "2", "--steps", "50"});
+  EXPECT_LT(difference(whole, losses_of(two)), 1e-6);
+  const auto three = trained("three", {"--strategy", "all-reduce", "--workers", "3", "--steps", "50"});
+  EXPECT_LT(difference(whole, losses_of(three)), 1e-6);
+  const auto foil = trained("foil", {"--strategy", "ddp", "--workers", "2", "--steps", "50", "--no-shuffle"});
+  EXPECT_GT(difference(whole, losses_of(foil)), 1e-3);
+  // A worker's own losses are its own: the two halves of a batch differ.
+  EXPECT_NE(file(two, "loss_0.txt"), file(two, "loss_1.txt"));
+}
+
+TEST_F(Processes, GatherScatterAndDdpAreAllReduceBitForBitAtTwoRanks) {
+  const Words common{"--workers", "2", "--steps", "30", "--dropout", "0.1"};
+  const auto with = [&](const std::string& strategy, Words more) {
+    more.insert(more.end(), common.begin(), common.end());
+    more.insert(more.end(), {"--strategy", strategy});
+    return trained("run" + std::to_string(runs_++), more);
+  };
+  const auto reference = with("all-reduce", {});
+  for (const auto& other : {with("ddp", {"--set", "strategy.bucket_mib=0.05"}), with("gather-scatter", {})}) {
+    EXPECT_EQ(file(reference, "loss_0.txt"), file(other, "loss_0.txt"));
+    EXPECT_EQ(file(reference, "loss_1.txt"), file(other, "loss_1.txt"));
+    EXPECT_EQ(file(reference, "model/model.safetensors"), file(other, "model/model.safetensors"));
+  }
+  const auto foil = with("ddp", {"--clip", "0.9"});
+  EXPECT_NE(file(reference, "model/model.safetensors"), file(foil, "model/model.safetensors"));
+}
+
+TEST_F(Processes, InterruptedAndResumedIsNeverHavingStopped) {
+  const Words settings{"--workers", "2", "--strategy", "ddp", "--steps", "150", "--dropout", "0.1", "--eval-every", "40"};
+  const auto reference = trained("straight", settings);
+  const auto run = folder_ / "stopped";
+  Process process(train_command(data_, run, settings));
+  ASSERT_TRUE(process.until([&] { return losses_of(run).size() > 20; })) << process.err();
+  process.signal(SIGINT);
+  const CommandResult stopped = process.wait();
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_NE(stopped.err.find("continue with --resume"), std::string::npos) << stopped.err;
+  ASSERT_TRUE(std::filesystem::exists(run / "checkpoint.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(run / "DONE"));
+  const size_t done = losses_of(run).size();
+  ASSERT_LT(done, 150u);
+
+  Words again = settings;
+  again.push_back("--resume");
+  EXPECT_EQ(trained("stopped", again), run);
+  EXPECT_EQ(file(reference, "loss_0.txt"), file(run, "loss_0.txt"));
+  EXPECT_EQ(file(reference, "loss_1.txt"), file(run, "loss_1.txt"));
+  EXPECT_EQ(file(reference, "model/model.safetensors"), file(run, "model/model.safetensors"));
+  EXPECT_EQ(read_json_lines(reference / "evals.jsonl").size(), read_json_lines(run / "evals.jsonl").size());
+  EXPECT_NE(file(reference, "loss_0.txt"), file(reference, "loss_1.txt"));
+
+  again[7] = "0.2";  // another dropout is another run
+  const CommandResult other = run_command(train_command(data_, run, again));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("model.dropout was 0.1 and is 0.2 now"), std::string::npos) << other.err;
+}
+
+TEST_F(Processes, ResumingWithOtherThreadsSaysThatTheBitsMayDiffer) {
+  const Words settings{"--strategy", "single", "--steps", "20", "--save-every", "10"};
+  const auto run = trained("run", settings);
+  Words again = settings;
+  again.insert(again.end(), {"--resume", "--threads", "2", "--steps", "30"});
+  const CommandResult result = run_command(train_command(data_, run, again));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("threads was 1 and is 2 now"), std::string::npos) << result.err;
+  EXPECT_EQ(losses_of(run).size(), 30u);
+}
+
+TEST_F(Processes, ADamagedCheckpointIsRefused) {
+  const Words settings{"--strategy", "single", "--steps", "10"};
+  const auto run = trained("run", settings);
+  std::string bytes = file(run, "checkpoint.safetensors");
+  bytes[bytes.size() / 2] ^= 1;
+  write_text(run / "checkpoint.safetensors", bytes);
+  Words again = settings;
+  again.insert(again.end(), {"--resume", "--steps", "20"});
+  const CommandResult result = run_command(train_command(data_, run, again));
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("is damaged (its checksum does not match)"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test

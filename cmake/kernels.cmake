@@ -1,5 +1,5 @@
-# The kernels of nn, one source compiled for each instruction set; the program picks one when it runs. They see no
-# torch header and none of the program's own -m flags, and nothing else is compiled with theirs.
+# The kernels of nn, one source compiled for each instruction set; the program picks one when it runs. They see
+# no torch header and none of the program's own -m flags, and nothing else is compiled with theirs.
 set(SYNCOPATE_KERNEL_SETS baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND SYNCOPATE_KERNEL_SETS avx2 avx512)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the golden file of tests/golden: a small BERT classifier in plain PyTorch, its logits, every gradient of
-the first step and ten AdamW losses.
+"""Writes the golden file of tests/golden: a small BERT classifier in plain PyTorch, its logits, every
+gradient of the first step and ten AdamW losses.
 
     tools/export_reference.py [tests/data_files/golden_bert.safetensors]
 
-Needs PyTorch alone (python3-torch). Everything is computed in double precision and stored in single, so that the
-file does not hold one library's rounding. The same PyTorch writes the same file.
+Needs PyTorch alone (python3-torch). Everything is computed in double precision and stored in single, so that
+the file does not hold one library's rounding. The same PyTorch writes the same file.
 """
 import json
 import math
@@ -47,7 +47,8 @@ def shapes():
 
 
 def draw_parameters(generator):
-    """Large values, so that a mistake shows; norms near 1. Rounded to single precision, as they are stored."""
+    """Large values, so that a mistake shows; norms near 1. Rounded to single precision, as they are stored.
+    """
     params = {}
     for name, shape in shapes().items():
         x = torch.randn(shape, generator=generator, dtype=torch.float64) * 0.5
@@ -97,7 +98,8 @@ def write_safetensors(path, tensors, metadata):
         tensor = tensor.float() if tensor.is_floating_point() else tensor.long()
         raw = tensor.numpy().tobytes()
         kind = "F32" if tensor.is_floating_point() else "I64"
-        header[name] = dict(dtype=kind, shape=list(tensor.shape), data_offsets=[len(data), len(data) + len(raw)])
+        offsets = [len(data), len(data) + len(raw)]
+        header[name] = dict(dtype=kind, shape=list(tensor.shape), data_offsets=offsets)
         data += raw
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -113,11 +115,12 @@ def main():
     batches = [draw_batch(generator) for _ in range(STEPS)]
     out = {"parameter." + name: value.clone() for name, value in params.items()}
     for i, batch in enumerate(batches):
-        out.update({f"batch.{i}.{name}": value
-                    for name, value in zip(("input_ids", "token_type_ids", "attention_mask", "labels"), batch)})
+        fields = ("input_ids", "token_type_ids", "attention_mask", "labels")
+        out.update({f"batch.{i}.{name}": value for name, value in zip(fields, batch)})
     plain = lambda name: name.endswith("bias") or "LayerNorm" in name
-    optimizer = torch.optim.AdamW([dict(params=[v for n, v in params.items() if not plain(n)]),
-                                   dict(params=[v for n, v in params.items() if plain(n)], weight_decay=0.0)], **ADAMW)
+    decayed = dict(params=[value for name, value in params.items() if not plain(name)])
+    others = dict(params=[value for name, value in params.items() if plain(name)], weight_decay=0.0)
+    optimizer = torch.optim.AdamW([decayed, others], **ADAMW)
     losses = []
     for i, (ids, types, mask, labels) in enumerate(batches):
         optimizer.zero_grad()

@@ -23,23 +23,19 @@ int complain(const std::string& sentence, ExitCode code) {
 
 /// CLI11 says "The following argument was not expected: --stratgy": say what was probably meant.
 std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
-  std::vector<std::string> known;
   const auto chosen = program.get_subcommands();
+  std::vector<std::string> known;
   if (chosen.empty()) {
     for (const CLI::App* command : program.get_subcommands({})) known.push_back(command->get_name());
-  } else {
-    for (const CLI::Option* option : chosen.front()->get_options()) known.push_back("--" + option->get_single_name());
+    if (argc > 1 && argv[1][0] != '-') return fmt::format("unknown command {}{}", argv[1], suggestion(argv[1], known));
+    return fmt::format("{}; see --help", error.what());
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      const std::string name = word.substr(0, word.find('='));
-      if (error.get_name().empty() || std::string(error.what()).find(word) == std::string::npos) continue;
-      if (name.rfind("-", 0) != 0 && !chosen.empty()) continue;
-      const auto near = nearest(name, known);
-      return fmt::format("unknown {} {}{}", chosen.empty() ? "command" : "option", name,
-                         near ? fmt::format("; did you mean {}?", *near) : std::string("; see --help"));
-    }
+  for (const CLI::Option* option : chosen.front()->get_options()) known.push_back("--" + option->get_single_name());
+  for (int i = 2; dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && i < argc; ++i) {
+    const std::string word = argv[i], name = word.substr(0, word.find('='));
+    if (!name.starts_with("-") || std::string(error.what()).find(word) == std::string::npos) continue;
+    const auto near = nearest(name, known);
+    return fmt::format("unknown option {}{}", name, near ? fmt::format("; did you mean {}?", *near) : "; see --help");
   }
   return fmt::format("{}; see --help", error.what());
 }

@@ -33,17 +33,15 @@ void fill_normal(const at::Tensor& tensor, double deviation, uint64_t key) {
   tensor.detach().copy_(values);
 }
 
-bool ends_with(const std::string& name, const char* end) { return name.ends_with(end); }
-
 }  // namespace
 
 void BertClassifier::initialize(uint64_t seed) {
   uint64_t number = 0;
   for (const auto& [name, parameter] : parameters()) {
     const uint64_t key = mix_key(seed, number++);
-    if (ends_with(name, ".bias")) {
+    if (name.ends_with(".bias")) {
       parameter.detach().zero_();
-    } else if (ends_with(name, "LayerNorm.weight")) {
+    } else if (name.ends_with("LayerNorm.weight")) {
       parameter.detach().fill_(1);
     } else {
       fill_normal(parameter, config_.initializer_range, key);

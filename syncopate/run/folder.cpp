@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds_run(const fs::path& path) { return fs::exists(path / "spec.json"); }
+bool holds_run(const fs::path& path) { return fs::exists(path / "spec.json") && fs::exists(path / "steps.jsonl"); }
 
 void require_same_settings(RunSpec& spec, const RunFolder& folder) {
   nlohmann::ordered_json before;

@@ -57,11 +57,7 @@ class Worker {
  private:
   WorkerResult work() {
     comm::Group& plain = *membership_.group;
-    settle_folder(plain);
-    if (options_.resume && std::filesystem::exists(folder_.done()) && plain.rank() == 0) {
-      // Nothing is left to do unless more steps are asked for; the trainer finds out.
-      std::filesystem::remove(folder_.done());
-    }
+    choose_folder_together(plain);
     membership_.status(-1, "loading");
     Materials materials = make_materials(spec_, plain);
     tensor::FlatParams params(materials.model->parameters());
@@ -82,6 +78,7 @@ class Worker {
 
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       parse_drill(spec_.comm.drill));
+    open_folder();
     announce(recorder, materials, params, steps);
     if (!options_.resume) recorder.begin();
     train::Trainer trainer({.replica = replica,
@@ -117,15 +114,20 @@ class Worker {
     throw ReportedError(code, sentence);
   }
 
-  void settle_folder(comm::Group& group) {
+  void choose_folder_together(comm::Group& group) {
     std::string path = options_.out;
     if (group.rank() == 0 && !options_.folder_is_ready) {
-      folder_ = choose_folder(spec_, options_.out, options_.resume);
-      path = folder_.path.string();
+      path = choose_folder(spec_, options_.out, options_.resume).path.string();
     }
     folder_.path = share_text(group, path, 0);
+  }
+
+  /// Only now that everything is loaded: a run that cannot begin leaves nothing behind.
+  void open_folder() {
     make_folder(folder_.path);
-    if (group.rank() == 0 && !options_.folder_is_ready) start_folder(folder_, spec_);
+    if (world_.rank != 0) return;
+    if (!options_.folder_is_ready) start_folder(folder_, spec_);
+    std::filesystem::remove(folder_.done());
   }
 
   void announce(Recorder& recorder, const Materials& materials, const tensor::FlatParams& params, int64_t steps) {

@@ -152,6 +152,17 @@ TEST_F(Oracle, WithoutTheScaleOfTheScoresTheLogitsDiffer) {
   EXPECT_GT(worst_of_largest(loaded.model->forward(trace.batches[0]), trace.first_logits), 1e-2);
 }
 
+TEST_F(Oracle, FoldersWithOtherHeadsLoadAndSaySo) {
+  SYNCOPATE_NEED_SHARED(oracles, "oracles");
+  for (const char* name : {"mlm", "qa"}) {
+    const auto loaded = nn::load_bert(oracles / name, 4, 0);
+    EXPECT_TRUE(loaded.fresh_head);
+    EXPECT_EQ(loaded.notes.size(), 3u) << name;  // no head, no pooler, tensors left out
+    const tensor::Batch batch = batch_of({{{2, 7, 9, 3}, {0, 0, 0, 0}, 0}});
+    EXPECT_TRUE(loaded.model->forward(batch).isfinite().all().item<bool>());
+  }
+}
+
 TEST_F(Oracle, PretrainedHiddenStates) {
   SYNCOPATE_NEED_SHARED(hidden_file, "oracles/minilm/hidden.json");
   SYNCOPATE_NEED_SHARED(folder, "data/minilm-l6");

@@ -205,9 +205,12 @@ TEST(Bert, AGradientThatIsThereIsAddedToInPlace) {
   const auto fresh = grads(*other, batch);
   for (const auto& [name, parameter] : model->parameters())
     parameter.mutable_grad() = at::ones_like(parameter);
+  bool by_rows = false;
+  model->row_tables()[0].register_hook([&](const at::Tensor& grad) { by_rows = grad.is_sparse(); });
   std::vector<void*> places;
   for (const auto& [name, parameter] : model->parameters()) places.push_back(parameter.grad().data_ptr());
   model->loss(model->forward(batch), batch).sum.backward();
+  EXPECT_TRUE(by_rows);
   for (size_t i = 0; i < places.size(); ++i) {
     const at::Tensor grad = model->parameters()[i].tensor.grad();
     EXPECT_EQ(grad.data_ptr(), places[i]);

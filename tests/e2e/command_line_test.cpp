@@ -1,0 +1,246 @@
+// The program as a person uses it: what it leaves, what it says when something is wrong.
+#include <gtest/gtest.h>
+
+#include "tests/support/runs.h"
+
+namespace syncopate::test {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+class CommandLine : public testing::Test {
+ protected:
+  void SetUp() override { data_ = small_sst2(folder_); }
+
+  CommandResult run(Words words) {
+    words.insert(words.begin(), program().string());
+    return run_command(words);
+  }
+  CommandResult train(const std::string& name, const Words& more) {
+    return run_command(train_command(data_, folder_ / name, more));
+  }
+  /// The complaint of a run that must fail with `code`, in one sentence.
+  std::string complaint(const CommandResult& result, int code) {
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    const size_t start = result.err.find("syncopate: ");
+    if (start == std::string::npos) return "nothing was said: " + result.err;
+    const std::string sentence = result.err.substr(start);
+    EXPECT_EQ(sentence.find('\n'), sentence.size() - 1) << sentence;
+    return sentence;
+  }
+  void expect_complaint(const CommandResult& result, int code, const std::string& part) {
+    const std::string said = complaint(result, code);
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  }
+
+  TempDir folder_;
+  std::string data_;
+};
+
+TEST_F(CommandLine, ARunLeavesItsRecordsAndAModelThatCanBeUsed) {
+  const CommandResult result =
+      train("run", {"--strategy", "ddp", "--workers", "2", "--epochs", "12", "--json", "--accumulate", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto run_dir = folder_ / "run";
+  for (const char* name : {"spec.json", "env.json", "steps.jsonl", "evals.jsonl", "loss_0.txt", "loss_1.txt", "result.json",
+                           "rank1.log", "model/config.json", "model/model.safetensors", "model/vocab.txt", "DONE"}) {
+    EXPECT_TRUE(std::filesystem::exists(run_dir / name)) << name;
+  }
+  const size_t last_line = result.out.rfind('\n', result.out.size() - 2);
+  const Json printed = Json::parse(result.out.substr(last_line == std::string::npos ? 0 : last_line + 1));
+  EXPECT_EQ(printed, Json::parse(read_text(run_dir / "result.json")));
+  for (const char* key : {"task", "model", "strategy", "workers", "steps", "examples", "ms_per_iteration", "compute_ms",
+                          "exchange_ms", "examples_per_s", "bytes_sent_per_step", "train_loss", "train_seconds", "epochs",
+                          "eval", "run_dir"}) {
+    EXPECT_TRUE(printed.contains(key)) << key;
+  }
+  EXPECT_EQ(printed["steps"], 84);  // 64 examples, ten a step: six whole batches and one of four, twelve times
+  EXPECT_EQ(printed["examples"], 64 * 12);
+  EXPECT_EQ(printed["epochs"].size(), 12u);
+  EXPECT_GT(printed["eval"]["accuracy"], 0.9) << "the task is easy";
+  const auto steps = read_json_lines(run_dir / "steps.jsonl");
+  ASSERT_EQ(steps.size(), 84u);
+  EXPECT_EQ(steps[0]["step"], 1);
+  EXPECT_EQ(steps[6]["examples"], 4);
+  for (const char* key : {"loss", "lr", "ms", "compute_ms", "exchange_ms", "bytes_sent"}) {
+    EXPECT_TRUE(steps[0].contains(key)) << key;
+  }
+
+  const std::string dev = data_ + "/dev.tsv", model = run_dir / "model";
+  const CommandResult score = run({"evaluate", "--task", "sst2", "--data", dev, "--model", model, "--json"});
+  ASSERT_EQ(score.exit_code, 0) << score.err;
+  EXPECT_EQ(Json::parse(score.out)["accuracy"], printed["eval"]["accuracy"]);
+  EXPECT_NEAR(Json::parse(score.out)["loss"].get<double>(), printed["eval"]["loss"].get<double>(), 1e-6);
+
+  const CommandResult answers =
+      run({"predict", "--task", "sst2", "--data", dev, "--model", model, "--out", folder_ / "answers.jsonl"});
+  ASSERT_EQ(answers.exit_code, 0) << answers.err;
+  const auto lines = read_json_lines(folder_ / "answers.jsonl");
+  ASSERT_EQ(lines.size(), 20u);
+  int right = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i]["index"], i);
+    ASSERT_EQ(lines[i]["logits"].size(), 2u);
+    const bool one = lines[i]["logits"][1] > lines[i]["logits"][0];
+    EXPECT_EQ(lines[i]["label"], one ? "1" : "0");
+    right += one == (i % 2 == 0) ? 1 : 0;
+  }
+  EXPECT_DOUBLE_EQ(right / 20.0, printed["eval"]["accuracy"].get<double>());
+}
+
+TEST_F(CommandLine, TrainingGoesOnFromAModelFolder) {
+  ASSERT_EQ(train("first", {"--strategy", "single", "--epochs", "8"}).exit_code, 0);
+  const CommandResult again =
+      train("second", {"--strategy", "single", "--steps", "1", "--model", folder_ / "first/model", "--lr", "0", "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const Json before = Json::parse(read_text(folder_ / "first/result.json"));
+  EXPECT_EQ(Json::parse(again.out)["eval"]["accuracy"], before["eval"]["accuracy"]);
+  EXPECT_EQ(read_text(folder_ / "first/model/model.safetensors"), read_text(folder_ / "second/model/model.safetensors"));
+}
+
+TEST_F(CommandLine, TokenizeShowsWhatAModelSees) {
+  write_text(folder_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\n##s\n,\n");
+  write_text(folder_ / "texts", "Hello, worlds\n\n");
+  const CommandResult plain = run({"tokenize", "--vocab", folder_ / "vocab.txt", folder_ / "texts"});
+  EXPECT_EQ(plain.out,
+            "{\"ids\":[2,5,8,6,7,3],\"types\":[0,0,0,0,0,0],\"tokens\":[\"[CLS]\",\"hello\",\",\",\"world\",\"##s\",\"[SEP]\"]}\n"
+            "{\"ids\":[2,3],\"types\":[0,0],\"tokens\":[\"[CLS]\",\"[SEP]\"]}\n");
+  write_text(folder_ / "pairs", "{\"a\":\"hello hello\",\"b\":\"world\"}\n{\"text\":\"hello\"}\n");
+  const CommandResult pairs =
+      run({"tokenize", "--vocab", folder_ / "vocab.txt", "--jsonl", "--max-length", "5", folder_ / "pairs"});
+  EXPECT_EQ(pairs.out,
+            "{\"ids\":[2,5,3,6,3],\"types\":[0,0,0,1,1],\"tokens\":[\"[CLS]\",\"hello\",\"[SEP]\",\"world\",\"[SEP]\"]}\n"
+            "{\"ids\":[2,5,3],\"types\":[0,0,0],\"tokens\":[\"[CLS]\",\"hello\",\"[SEP]\"]}\n");
+  const CommandResult bare = run({"tokenize", "--vocab", folder_ / "vocab.txt", "--no-special", folder_ / "texts"});
+  EXPECT_EQ(bare.out.substr(0, 17), "{\"ids\":[5,8,6,7],");
+}
+
+TEST_F(CommandLine, CompareRunsTheRowsAndResumesByLooking) {
+  write_text(folder_ / "x.toml", "title = \"two ways\"\n[settings]\ntask = \"sst2\"\ndata = \"" + data_ +
+                                     "\"\nglobal_batch = 8\nmax_length = 16\nepochs = 2\nthreads = 1\n"
+                                     "[[row]]\nstrategy = \"single\"\n[[row]]\nstrategy = \"all-reduce\"\nworkers = 2\n");
+  const CommandResult first = run({"compare", folder_ / "x.toml", "--out", folder_ / "runs"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  for (const char* word : {"strategy", "ms/iteration", "exchange", "speed-up", "single", "all-reduce", "1.00x"}) {
+    EXPECT_NE(first.out.find(word), std::string::npos) << first.out;
+  }
+  EXPECT_EQ(Json::parse(read_text(folder_ / "runs/comparison.json")).size(), 2u);
+  const CommandResult again = run({"compare", folder_ / "x.toml", "--out", folder_ / "runs"});
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_NE(again.err.find("done before"), std::string::npos) << again.err;
+}
+
+TEST_F(CommandLine, HelpAndVersionAreThere) {
+  EXPECT_EQ(run({"--version"}).out.substr(0, 10), "syncopate ");
+  for (const char* command : {"train", "evaluate", "predict", "tokenize", "compare"}) {
+    const CommandResult help = run({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_NE(help.out.find("Example"), std::string::npos) << command;
+  }
+}
+
+TEST_F(CommandLine, WrongSettingsAreOneSentenceAndCodeTwo) {
+  expect_complaint(run({"trian"}), 2, "did you mean \"train\"?");
+  expect_complaint(train("a", {"--stratgy", "ddp"}), 2, "unknown option --stratgy; did you mean --strategy?");
+  expect_complaint(train("a", {"--strategy", "dpd"}), 2, "unknown strategy \"dpd\"; did you mean \"ddp\"?");
+  expect_complaint(train("a", {"--workers", "0"}), 2, "--workers must be 1 or more, got 0");
+  expect_complaint(train("a", {"--workers", "two"}), 2, "comm.workers must be a whole number, got \"two\"");
+  expect_complaint(train("a", {"--strategy", "single", "--workers", "2"}), 2, "one worker");
+  expect_complaint(train("a", {"--set", "strategy.bukket_mib=3"}), 2, "did you mean \"strategy.bucket_mib\"?");
+  expect_complaint(train("a", {"--optimizer", "adam"}), 2, "unknown optimizer \"adam\"");
+  expect_complaint(train("a", {"--model", "bert-tiyn"}), 2, "did you mean \"bert-tiny\"?");
+  expect_complaint(train("a", {"--task", "sst3"}), 2, "did you mean \"sst2\"?");
+  expect_complaint(train("a", {"--batch-size", "4"}), 2, "exclude each other");
+  expect_complaint(train("a", {"--max-length", "1000"}), 2, "--max-length");
+  expect_complaint(train("a", {"--rank", "3", "--world-size", "2", "--master", "127.0.0.1:1"}), 2, "rank");
+  expect_complaint(train("a", {"--resume"}), 2, "no run in");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a")) << "a run that never began leaves nothing";
+}
+
+TEST_F(CommandLine, WrongDataIsOneSentenceAndCodeThree) {
+  const Words workers{"--strategy", "ddp", "--workers", "2"};
+  const auto with_data = [&](const std::string& train_text) {
+    std::filesystem::create_directories(folder_ / "bad");
+    write_text(folder_ / "bad/train.tsv", train_text);
+    write_text(folder_ / "bad/dev.tsv", "sentence\tlabel\na\t1\n");
+    Words words = workers;
+    words.insert(words.end(), {"--data", folder_ / "bad"});
+    return train("b", words);
+  };
+  expect_complaint(train("b", {"--data", folder_ / "nowhere"}), 3, "nowhere");
+  expect_complaint(with_data("sentense\tlabel\na\t1\n"), 3, "sentence");
+  expect_complaint(with_data("sentence\tlabel\na\t1\nb\n"), 3, "train.tsv:3");
+  expect_complaint(with_data("sentence\tlabel\na\tgood\n"), 3, "good");
+  expect_complaint(with_data(""), 3, "train.tsv");
+  expect_complaint(train("b", {"--vocab", folder_ / "none.txt"}), 3, "none.txt");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "b"));
+}
+
+TEST_F(CommandLine, WrongModelFoldersAreOneSentenceAndCodeThree) {
+  ASSERT_EQ(train("good", {"--strategy", "single", "--steps", "1"}).exit_code, 0);
+  const std::filesystem::path good = folder_ / "good/model";
+  const auto score = [&](const std::filesystem::path& model) {
+    return run({"evaluate", "--task", "sst2", "--data", data_ + "/dev.tsv", "--model", model.string()});
+  };
+  const auto copy = [&](const std::string& name) {
+    std::filesystem::copy(good, folder_ / name, std::filesystem::copy_options::recursive);
+    return folder_ / name;
+  };
+  ASSERT_EQ(score(good).exit_code, 0);
+  const std::string weights = read_text(good / "model.safetensors");
+
+  const auto cut = copy("cut");
+  write_text(cut / "model.safetensors", weights.substr(0, weights.size() - 100));
+  expect_complaint(score(cut), 3, "model.safetensors");
+  const auto lying = copy("lying");
+  write_text(lying / "model.safetensors", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + weights.substr(8));
+  expect_complaint(score(lying), 3, "model.safetensors");
+  const auto shape = copy("shape");
+  std::string config = read_text(shape / "config.json");
+  config.replace(config.find("\"intermediate_size\": 512"), 24, "\"intermediate_size\": 256");
+  write_text(shape / "config.json", config);
+  expect_complaint(score(shape), 3, "shape");
+  const auto words = copy("words");
+  write_text(words / "vocab.txt", read_text(words / "vocab.txt") + "surplus\n");
+  expect_complaint(score(words), 3, "vocabulary");
+  const auto bare = copy("bare");
+  std::filesystem::remove(bare / "vocab.txt");
+  expect_complaint(score(bare), 3, "vocab.txt");
+  expect_complaint(score(folder_ / "none"), 3, "none");
+  expect_complaint(run({"evaluate", "--task", "rte", "--data", data_ + "/dev.tsv", "--model", good}), 3, "sentence1");
+}
+
+TEST_F(CommandLine, AFullDiskAtACheckpointIsOneSentenceAndLeavesNoHalfFile) {
+  // A disk of 3 MB in a mount namespace of its own: the records fit, the checkpoint (5 MB) does not.
+  const std::string script =
+      "mount -t tmpfs -o size=3m none \"$0\" && cd / && \"$@\"; code=$?; ls -a \"$0/run\" | grep -c writing; exit $code";
+  const std::filesystem::path disk = folder_ / "disk";
+  std::filesystem::create_directories(disk);
+  Words words{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, disk.string()};
+  const Words command =
+      train_command(data_, disk / "run", {"--strategy", "ddp", "--workers", "2", "--steps", "50", "--save-every", "5"});
+  words.insert(words.end(), command.begin(), command.end());
+  const CommandResult result = run_command(words);
+  expect_complaint(result, 3, "No space left on device");
+  EXPECT_EQ(result.out, "0\n") << "no half-written file is left";
+}
+
+TEST_F(CommandLine, AnOwnModelBuildsAgainstTheInstalledCopy) {
+  const std::string prefix = folder_ / "installed", build = folder_ / "example";
+  const auto expect_ok = [](const CommandResult& result) {
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  };
+  expect_ok(run_command({"cmake", "--install", program().parent_path(), "--prefix", prefix}));
+  expect_ok(run_command({"cmake", "-S", source_dir() / "examples", "-B", build,
+                         "-DCMAKE_PREFIX_PATH=" + prefix + ";" + SYNCOPATE_PREFIX_PATH}));
+  expect_ok(run_command({"cmake", "--build", build}, {}, 600));
+  const CommandResult trained =
+      run_command({"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", build + "/own_model"});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("with 2 workers"), std::string::npos) << trained.out;
+  EXPECT_EQ(run_command({prefix + "/bin/syncopate", "--version"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace syncopate::test

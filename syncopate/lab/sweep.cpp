@@ -12,6 +12,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/run/folder.h"
+#include "syncopate/run/launch.h"
 
 extern char** environ;
 
@@ -71,6 +72,7 @@ record::RunRecord read_result(const run::RunFolder& folder) {
 SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out,
                   const std::function<void(const std::string&)>& say) {
   SweepResult result;
+  run::be_the_parent();
   for (size_t i = 0; i < experiment.rows.size(); ++i) {
     SweepRow row{.spec = experiment.rows[i], .record = std::nullopt, .reused = false};
     const run::RunFolder folder{out / row.spec.name()};

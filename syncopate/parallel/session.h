@@ -25,6 +25,7 @@ class Session {
   /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all ranks.
   double step(std::span<const tensor::Batch> micro, double lr);
   void finish() { strategy_.finish(replica_); }
+  const Replica& replica() const { return replica_; }
 
  private:
   comm::Group& group_;

@@ -317,4 +317,6 @@ void die_with_parent() {
   if (::getppid() != *launcher) ::raise(SIGKILL);
 }
 
+void be_the_parent() { ::setenv("SYNCOPATE_LAUNCHER_PID", std::to_string(::getpid()).c_str(), 1); }
+
 }  // namespace syncopate::run

@@ -34,4 +34,7 @@ LaunchResult launch(const LaunchOptions& options);
 /// dies.
 void die_with_parent();
 
+/// From here on copies of this program that this process starts do the same with it.
+void be_the_parent();
+
 }  // namespace syncopate::run

@@ -157,9 +157,7 @@ class Worker {
     record.strategy = spec_.strategy.name;
     record.workers = world_.size;
     summarise(recorder.steps(), record);
-    if (trained.steps_here > 0) {
-      record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(trained.steps_here) / world_.size;
-    }
+    record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(trained.steps) / world_.size;
     record.epochs = trained.epochs;
     record.eval = trained.eval;
     record.run_dir = folder_.path.string();

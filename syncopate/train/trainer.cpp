@@ -21,7 +21,6 @@ TrainResult Trainer::run(bool resume) {
   while (result_.steps < options_.steps && !result_.interrupted) {
     result_.interrupted = !train_step(result_.steps);
     const int64_t done = ++result_.steps;
-    ++result_.steps_here;
     const bool last = done == options_.steps;
     if (last) result_.interrupted = false;  // nothing was left to interrupt
     if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
@@ -31,10 +30,14 @@ TrainResult Trainer::run(bool resume) {
   }
   parts_.strategy.finish(parts_.replica);
   if (!result_.interrupted && eval_step_ != result_.steps) evaluate_now(result_.steps);
-  at::Tensor bytes = at::full({1}, result_.bytes_sent, at::kDouble);
-  parts_.group.all_reduce(bytes, comm::Op::kSum).wait();
-  result_.bytes_sent = bytes.item<double>();
+  result_.bytes_sent = bytes_sent_by_all();
   return result_;
+}
+
+double Trainer::bytes_sent_by_all() {
+  at::Tensor bytes = at::full({1}, bytes_sent_, at::kDouble);
+  parts_.group.all_reduce(bytes, comm::Op::kSum).wait();
+  return bytes_before_ + bytes.item<double>();
 }
 
 bool Trainer::train_step(int64_t step) {
@@ -80,7 +83,7 @@ bool Trainer::train_step(int64_t step) {
   record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
   record.bytes_sent = static_cast<double>((parts_.group.meter() - before).total().bytes);
   record.grad_norm = replica.gradient_norm;
-  result_.bytes_sent += record.bytes_sent;
+  bytes_sent_ += record.bytes_sent;
   sums_.epoch = batches.epoch;
   sums_.loss += totals.loss_sum();
   sums_.count += totals.count();
@@ -116,6 +119,7 @@ void Trainer::evaluate_now(int64_t steps_done) {
 void Trainer::save(int64_t steps_done) {
   if (options_.checkpoint.empty()) return;
   phase(steps_done, "checkpoint");
+  const double bytes_sent = bytes_sent_by_all();
   if (parts_.group.rank() == 0) {
     Checkpoint checkpoint;
     checkpoint.tensors.push_back({"parameters", parts_.replica.params.values});
@@ -128,7 +132,9 @@ void Trainer::save(int64_t steps_done) {
                         {"optimizer_steps", parts_.replica.optimizer.steps_done()},
                         {"loader_step", steps_done},
                         {"seed", options_.seed},
+                        {"bytes_sent", bytes_sent},
                         {"evals", evals_},
+                        {"eval", result_.eval ? record::to_json(*result_.eval) : nlohmann::ordered_json()},
                         {"epoch", sums_.epoch},
                         {"epoch_loss", sums_.loss},
                         {"epoch_count", sums_.count},
@@ -151,7 +157,12 @@ int64_t Trainer::restore() {
            .loss = state.at("epoch_loss"),
            .count = state.at("epoch_count"),
            .seconds = state.at("epoch_seconds")};
+  bytes_before_ = state.at("bytes_sent");
   evals_ = state.at("evals");
+  if (!state.at("eval").is_null()) {
+    result_.eval = record::eval_from_json(state.at("eval"));
+    eval_step_ = result_.eval->step;
+  }
   for (const auto& epoch : state.at("epochs")) result_.epochs.push_back(record::epoch_from_json(epoch));
   std::vector<std::string> notes;
   for (const auto& [name, value] : state.at("environment").items()) {

@@ -47,8 +47,7 @@ struct TrainResult {
   bool interrupted = false;
   std::vector<record::EpochRecord> epochs;
   std::optional<record::EvalRecord> eval;     ///< of the final parameters
-  int64_t steps_here = 0;                     ///< steps made by this call, not before a checkpoint
-  double bytes_sent = 0;                      ///< by all ranks together, in those steps
+  double bytes_sent = 0;                      ///< by all ranks together, in all steps
 };
 
 /// The training loop. Owns nothing it is given; all of it must outlive the trainer.
@@ -77,6 +76,7 @@ class Trainer {
   void evaluate_now(int64_t steps_done);
   void save(int64_t steps_done);
   int64_t restore();
+  double bytes_sent_by_all();                 ///< collective
   void phase(int64_t step, const char* name) { parts_.listener.phase(step, name); }
 
   Parts parts_;
@@ -87,6 +87,8 @@ class Trainer {
     int64_t epoch = 0;
     double loss = 0, count = 0, seconds = 0;
   } sums_;
+  double bytes_sent_ = 0;                     ///< by this rank, in the steps of this process
+  double bytes_before_ = 0;                   ///< by all ranks, before the checkpoint
   int64_t evals_ = 0;
   int64_t eval_step_ = -1;                    ///< steps done when result_.eval was taken
   bool epoch_ended_ = false;

@@ -99,6 +99,26 @@ TEST_F(CommandLine, TrainingGoesOnFromAModelFolder) {
   EXPECT_EQ(read_text(folder_ / "first/model/model.safetensors"), read_text(folder_ / "second/model/model.safetensors"));
 }
 
+TEST_F(CommandLine, ResumingWhatIsDoneSaysTheSameAgain) {
+  const Words settings{"--strategy", "all-reduce", "--workers", "2", "--steps", "9", "--json"};
+  const CommandResult first = train("run", settings);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  Words again = settings;
+  again.push_back("--resume");
+  const CommandResult second = train("run", again);
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(complaint(train("run", settings), 2).find("syncopate: "), 0u) << "a run is not overwritten";
+}
+
+TEST_F(CommandLine, ALossThatIsNotANumberIsCodeFive) {
+  for (const char* workers : {"1", "2"}) {
+    const CommandResult result = train(std::string("run") + workers, {"--strategy", "ddp", "--workers", workers, "--steps",
+                                                                      "40", "--lr", "1e30", "--warmup", "0", "--clip", "0"});
+    expect_complaint(result, 5, "is not a number; try a smaller --lr");
+  }
+}
+
 TEST_F(CommandLine, TokenizeShowsWhatAModelSees) {
   write_text(folder_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\n##s\n,\n");
   write_text(folder_ / "texts", "Hello, worlds\n\n");

@@ -1,0 +1,189 @@
+// How long is one training step? The step that `syncopate train` makes, on random tokens, in real processes over Gloo.
+// Prints one JSON object in the form of the peer's (bench/step_against_peer.py sets them side by side).
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/reducer.h"
+#include "syncopate/base/clock.h"
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/comm/metered.h"
+#include "syncopate/nn/bert.h"
+#include "syncopate/parallel/session.h"
+#include "syncopate/run/build.h"
+#include "syncopate/run/compute.h"
+#include "syncopate/run/launch.h"
+#include "syncopate/run/world.h"
+
+namespace syncopate::bench {
+namespace {
+
+struct Options {
+  std::string mode = "ddp", model = "bert-mini";
+  int workers = 2, threads = 1;
+  int64_t vocab = 30522, batch = 8, length = 128, steps = 20, warmup = 3;
+  double dropout = 0.1;
+  bool whole_last_layer = false, dense_rows = false;
+};
+
+tensor::Batch random_batch(const Options& options, uint64_t key) {
+  Rng rng(key);
+  at::Tensor words = at::empty({options.batch, options.length}, at::kLong);
+  int64_t* const out = words.data_ptr<int64_t>();
+  for (int64_t i = 0; i < words.numel(); ++i) out[i] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(options.vocab)));
+  tensor::Batch batch;
+  batch.fields = {{"input_ids", words},
+                  {"token_type_ids", at::zeros_like(words)},
+                  {"attention_mask", at::ones_like(words)},
+                  {"labels", at::arange(options.batch, at::kLong) % 2}};
+  batch.ids.resize(static_cast<size_t>(options.batch));
+  return batch;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+/// Milliseconds of a step's large matrix products, forward and backward, measured by themselves.
+double products_ms(const Options& options, const nn::BertConfig& config) {
+  const auto cost = [](int64_t rows, int64_t in, int64_t out) {
+    const at::Tensor x = at::randn({rows, in}), w = at::randn({out, in}), g = at::randn({rows, out});
+    std::vector<double> times;
+    for (int i = 0; i < 9; ++i) {
+      const Stopwatch watch;
+      const at::Tensor y = x.mm(w.t()), dx = g.mm(w), dw = g.t().mm(x);
+      times.push_back(watch.seconds());
+    }
+    return 1e3 * median(times);
+  };
+  const int64_t rows = options.batch * options.length, d = config.hidden, f = config.ffn;
+  double total = 0;
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const bool first_only = layer + 1 == config.layers && !options.whole_last_layer;
+    const int64_t asked = first_only ? options.batch : rows;
+    total += cost(rows, d, 2 * d) + cost(asked, d, d) + cost(asked, d, d) + cost(asked, d, f) + cost(asked, f, d);
+  }
+  return total;
+}
+
+int work(const Options& options) {
+  const run::ComputeSetup compute = run::set_up_compute(options.threads);
+  const run::World world = run::find_world({}, run::environment_of_process());
+  comm::Membership membership = run::join(world, std::chrono::seconds(120));
+  comm::Metered group(std::move(membership.group));
+  nn::BertConfig config = nn::preset(options.model);
+  config.vocab_size = options.vocab;
+  config.num_labels = 2;
+  config.set_dropout(options.dropout);
+  config.inner_dropout = options.dropout;
+  const auto model = nn::make_bert(config, 1);
+  model->set_whole_last_layer(options.whole_last_layer);
+  std::unique_ptr<parallel::Strategy> strategy;
+  if (options.mode == "reducer") {
+    const char* const store = ::getenv("BENCH_STORE");
+    strategy = make_reducer(group.rank(), group.size(), store != nullptr ? store : "");
+    if (!strategy) throw ConfigError("this libtorch's c10d::Reducer has another interface; use Debian's");
+  } else {
+    run::RunSpec::Strategy spec;
+    spec.name = options.mode;
+    spec.sparse_rows = !options.dense_rows;
+    strategy = run::make_strategy(spec, group);
+  }
+  parallel::Session session(*model, group, *strategy);
+  std::vector<double> times, applies, waits;
+  for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
+    const tensor::Batch batch = random_batch(options, mix_key(7, group.rank(), step));
+    const double applied = session.replica().apply_seconds;
+    const comm::Meter before = group.meter();
+    const Stopwatch watch;
+    session.step({&batch, 1}, 2e-5);
+    if (step < options.warmup) continue;
+    times.push_back(watch.seconds());
+    applies.push_back(session.replica().apply_seconds - applied);
+    waits.push_back((group.meter() - before).total().seconds);
+  }
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  at::Tensor worst = at::zeros({4}, at::kDouble);
+  worst[0] = 1e3 * median(times);
+  worst[1] = static_cast<double>(usage.ru_maxrss) / 1024;
+  worst[2] = 1e3 * median(applies);
+  worst[3] = 1e3 * median(waits);
+  group.all_reduce(worst, comm::Op::kMax).wait();
+  const double products = products_ms(options, config);  // while the other ranks do the same: one core each
+  if (group.rank() == 0) {
+    const double ms = worst[0].item<double>(), apply = worst[2].item<double>(), wait = worst[3].item<double>();
+    const nlohmann::ordered_json result{{"mode", options.mode},
+                                        {"workers", group.size()},
+                                        {"batch", options.batch},
+                                        {"seq", options.length},
+                                        {"ms_per_iteration", ms},
+                                        {"examples_per_s", 1e3 * static_cast<double>(options.batch * group.size()) / ms},
+                                        {"peak_rss_mib", worst[1].item<double>()},
+                                        {"products_ms", products},
+                                        {"optimizer_ms", apply},
+                                        {"exchange_ms", wait},
+                                        {"other_ms", ms - products - apply - wait},
+                                        {"compute", compute.sentence()}};
+    fmt::print("{}\n", result.dump());
+  }
+  membership.leave();
+  return 0;
+}
+
+int run_bench(int argc, char** argv) {
+  Options options;
+  CLI::App app{"One training step of a BERT, in milliseconds"};
+  app.add_option("--mode", options.mode, "single, gather-scatter, all-reduce, ddp or reducer (c10d's)")->capture_default_str();
+  app.add_option("--model", options.model)->capture_default_str();
+  app.add_option("--workers", options.workers)->capture_default_str();
+  app.add_option("--threads", options.threads)->capture_default_str();
+  app.add_option("--vocab", options.vocab)->capture_default_str();
+  app.add_option("--batch", options.batch)->capture_default_str();
+  app.add_option("--seq", options.length)->capture_default_str();
+  app.add_option("--steps", options.steps)->capture_default_str();
+  app.add_option("--warmup", options.warmup)->capture_default_str();
+  app.add_option("--dropout", options.dropout)->capture_default_str();
+  app.add_flag("--whole-last-layer", options.whole_last_layer, "compute positions that nothing reads, as the peer does");
+  app.add_flag("--dense-rows", options.dense_rows, "ddp: exchange the whole embedding table, as the peer does");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  if (run::find_world({}, run::environment_of_process()).is_worker() || options.workers == 1) return work(options);
+  run::set_thread_environment(options.threads);
+  run::LaunchOptions launch;
+  launch.workers = options.workers;
+  for (int i = 0; i < argc; ++i) launch.argv.emplace_back(argv[i]);
+  const std::string store = fmt::format("/tmp/syncopate-bench-{}", ::getpid());
+  launch.environment = {{"BENCH_STORE", store}};
+  const run::LaunchResult result = run::launch(launch);
+  ::unlink(store.c_str());
+  if (!result.sentence.empty()) fmt::print(stderr, "{}\n", result.sentence);
+  return result.exit_code;
+}
+
+}  // namespace
+}  // namespace syncopate::bench
+
+int main(int argc, char** argv) {
+  using namespace syncopate;
+  int code = 1;
+  try {
+    run::die_with_parent();
+    run::prepare_process(argv);
+    code = bench::run_bench(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+  }
+  std::fflush(stdout);
+  ::_exit(code);
+}

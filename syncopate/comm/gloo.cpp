@@ -78,10 +78,22 @@ Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
   }
 }
 
+/// A rank is connected when its own connections stand; were it to finish and close them at once, it would cut
+/// off those that are still connecting. So nobody starts before all are ready.
+void await_all_connected(GlooWaits& waits, const Place& place) {
+  const std::string count = place.prefix + "/connected", all = place.prefix + "/all-connected";
+  Lifeline& line = *waits.lifeline();
+  const Lifeline::Waiting waiting(line);
+  if (line.add(count, 1) == place.size) line.set(all, "yes");
+  line.get(all, waits.timeout());
+}
+
 class GlooGroup : public Group {
  public:
   GlooGroup(std::shared_ptr<GlooWaits> waits, Place place)
-      : waits_(std::move(waits)), place_(std::move(place)), backend_(connect(waits_, place_)) {}
+      : waits_(std::move(waits)), place_(std::move(place)), backend_(connect(waits_, place_)) {
+    await_all_connected(*waits_, place_);
+  }
 
   ~GlooGroup() override {
     // Gloo's destructor waits for operations under way: after a failure it would wait in vain, so it is left

@@ -1,3 +1,5 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,11 +19,12 @@ constexpr double kLossTolerance = 5e-6;
 class Golden : public testing::Test {
  protected:
   Golden() : file_(source_dir() / "tests/data_files/golden_bert.safetensors") {
+    at::set_num_threads(1);  // tensors this small only wait for other threads
     config_ = nn::parse_bert_config(nlohmann::json::parse(file_.metadata().at("config")), "the golden file");
-    for (int i = 0; file_.contains("batch." + std::to_string(i) + ".labels"); ++i) {
+    for (int i = 0; file_.contains(fmt::format("batch.{}.labels", i)); ++i) {
       tensor::Batch batch;
       for (const char* name : {"input_ids", "token_type_ids", "attention_mask", "labels"}) {
-        batch.fields[name] = file_.read("batch." + std::to_string(i) + "." + name);
+        batch.fields[name] = file_.read(fmt::format("batch.{}.{}", i, name));
       }
       batch.ids.resize(static_cast<size_t>(batch.at("labels").size(0)));
       batches_.push_back(batch);

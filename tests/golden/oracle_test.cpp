@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -48,6 +49,8 @@ Trace read_trace(const std::filesystem::path& folder) {
 
 class Oracle : public testing::Test {
  protected:
+  Oracle() { at::set_num_threads(1); }  // tensors this small only wait for other threads
+
   /// The worst relative error of the ten losses after some changes to what is trained and how.
   static double loss_error(const std::filesystem::path& folder,
                            const std::function<void(nn::BertConfig&)>& change_config,

@@ -22,7 +22,7 @@ std::string complaint(const std::string& text) {
 TEST(Experiment, TheQuickstartHasFourRowsOnTheSameBatch) {
   const Experiment experiment = read_experiment(test::source_dir() / "experiments/quickstart.toml");
   ASSERT_EQ(experiment.rows.size(), 4u);
-  for (const run::RunSpec& row : experiment.rows) EXPECT_EQ(row.examples_per_step(), 64);
+  for (const run::RunSpec& row : experiment.rows) EXPECT_EQ(row.examples_per_step(), 32);
   EXPECT_EQ(experiment.rows[0].strategy.name, "single");
   EXPECT_EQ(experiment.rows[3].strategy.name, "ddp");
   EXPECT_EQ(experiment.rows[3].comm.workers, 2);

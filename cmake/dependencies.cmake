@@ -17,8 +17,16 @@ find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} RE
 find_path(UTF8PROC_INCLUDE utf8proc.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 
+# PyPI's libtorch brings newer fmt headers, found before the system's: then use those alone, without libfmt.
+set(SYNCOPATE_FMT fmt::fmt)
+foreach(dir ${TORCH_INCLUDE_DIRS})
+  if(EXISTS ${dir}/fmt/core.h AND NOT dir STREQUAL "/usr/include")
+    set(SYNCOPATE_FMT fmt::fmt-header-only)
+  endif()
+endforeach()
+
 add_library(syncopate_small INTERFACE)
-target_link_libraries(syncopate_small INTERFACE fmt::fmt nlohmann_json::nlohmann_json ${UTF8PROC_LIBRARY})
+target_link_libraries(syncopate_small INTERFACE ${SYNCOPATE_FMT} nlohmann_json::nlohmann_json ${UTF8PROC_LIBRARY})
 foreach(dir ${GLOO_INCLUDE} ${TOMLPLUSPLUS_INCLUDE} ${UTF8PROC_INCLUDE})
   if(NOT dir STREQUAL "/usr/include")
     target_include_directories(syncopate_small SYSTEM INTERFACE $<BUILD_INTERFACE:${dir}>)

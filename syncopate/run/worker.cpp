@@ -32,7 +32,7 @@ class Worker {
                                                         : default_threads(world_.local_size));
     membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)));
     if (membership_.lifeline && options_.give_up) {
-      membership_.lifeline->watch([this](const comm::Failure& failure) { options_.give_up(failure.sentence); });
+      membership_.lifeline->watch([this](const comm::Failure& failure) { options_.give_up(failure.for_others()); });
     }
     try {
       const WorkerResult result = work();
@@ -43,7 +43,7 @@ class Worker {
       // Whoever noticed first may be a victim: the lifeline knows the cause.
       if (membership_.lifeline) {
         if (const auto failure = membership_.lifeline->await_failure(std::chrono::milliseconds(500))) {
-          throw ReportedError(ExitCode::kComm, failure->sentence);
+          throw ReportedError(ExitCode::kComm, failure->for_others());
         }
       }
       report(error.what(), error.code());

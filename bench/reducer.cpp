@@ -6,7 +6,6 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
-
 #include <unordered_map>
 
 namespace syncopate::bench {
@@ -19,8 +18,8 @@ class ReducerStrategy : public parallel::Strategy {
   ReducerStrategy(int rank, int size, const std::string& store_file) : size_(size) {
     auto options = c10d::ProcessGroupGloo::Options::create();
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::FileStore>(store_file, size), rank,
-                                                         size, options);
+    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::FileStore>(store_file, size), rank, size, options);
   }
 
   void start(parallel::Replica& replica) override {
@@ -37,8 +36,8 @@ class ReducerStrategy : public parallel::Strategy {
     std::reverse(buckets.begin(), buckets.end());
     std::reverse(sizes.begin(), sizes.end());
     reducer_ = std::make_unique<c10d::Reducer>(parameters, buckets, sizes, group_,
-                                               std::vector<bool>(parameters.size(), false), 25 * kMiB, false, false,
-                                               names, kMiB);
+                                               std::vector<bool>(parameters.size(), false), 25 * kMiB, false,
+                                               false, names, kMiB);
   }
   void before_backward(parallel::Replica& replica, bool last) override {
     if (!last) return;

@@ -1,5 +1,6 @@
-// How long is one training step? The step that `syncopate train` makes, on random tokens, in real processes over Gloo.
-// Prints one JSON object in the form of the peer's (bench/step_against_peer.py sets them side by side).
+// How long is one training step? The step that `syncopate train` makes, on random tokens, in real processes
+// over Gloo. Prints one JSON object in the form of the peer's (bench/step_against_peer.py sets them side by
+// side).
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -36,7 +37,8 @@ tensor::Batch random_batch(const Options& options, uint64_t key) {
   Rng rng(key);
   at::Tensor words = at::empty({options.batch, options.length}, at::kLong);
   int64_t* const out = words.data_ptr<int64_t>();
-  for (int64_t i = 0; i < words.numel(); ++i) out[i] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(options.vocab)));
+  for (int64_t i = 0; i < words.numel(); ++i)
+    out[i] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(options.vocab)));
   tensor::Batch batch;
   batch.fields = {{"input_ids", words},
                   {"token_type_ids", at::zeros_like(words)},
@@ -47,7 +49,8 @@ tensor::Batch random_batch(const Options& options, uint64_t key) {
 }
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 
@@ -68,7 +71,8 @@ double products_ms(const Options& options, const nn::BertConfig& config) {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const bool first_only = layer + 1 == config.layers && !options.whole_last_layer;
     const int64_t asked = first_only ? options.batch : rows;
-    total += cost(rows, d, 2 * d) + cost(asked, d, d) + cost(asked, d, d) + cost(asked, d, f) + cost(asked, f, d);
+    total +=
+        cost(rows, d, 2 * d) + cost(asked, d, d) + cost(asked, d, d) + cost(asked, d, f) + cost(asked, f, d);
   }
   return total;
 }
@@ -119,19 +123,21 @@ int work(const Options& options) {
   group.all_reduce(worst, comm::Op::kMax).wait();
   const double products = products_ms(options, config);  // while the other ranks do the same: one core each
   if (group.rank() == 0) {
-    const double ms = worst[0].item<double>(), apply = worst[2].item<double>(), wait = worst[3].item<double>();
-    const nlohmann::ordered_json result{{"mode", options.mode},
-                                        {"workers", group.size()},
-                                        {"batch", options.batch},
-                                        {"seq", options.length},
-                                        {"ms_per_iteration", ms},
-                                        {"examples_per_s", 1e3 * static_cast<double>(options.batch * group.size()) / ms},
-                                        {"peak_rss_mib", worst[1].item<double>()},
-                                        {"products_ms", products},
-                                        {"optimizer_ms", apply},
-                                        {"exchange_ms", wait},
-                                        {"other_ms", ms - products - apply - wait},
-                                        {"compute", compute.sentence()}};
+    const double ms = worst[0].item<double>(), apply = worst[2].item<double>(),
+                 wait = worst[3].item<double>();
+    const nlohmann::ordered_json result{
+        {"mode", options.mode},
+        {"workers", group.size()},
+        {"batch", options.batch},
+        {"seq", options.length},
+        {"ms_per_iteration", ms},
+        {"examples_per_s", 1e3 * static_cast<double>(options.batch * group.size()) / ms},
+        {"peak_rss_mib", worst[1].item<double>()},
+        {"products_ms", products},
+        {"optimizer_ms", apply},
+        {"exchange_ms", wait},
+        {"other_ms", ms - products - apply - wait},
+        {"compute", compute.sentence()}};
     fmt::print("{}\n", result.dump());
   }
   membership.leave();
@@ -141,7 +147,8 @@ int work(const Options& options) {
 int run_bench(int argc, char** argv) {
   Options options;
   CLI::App app{"One training step of a BERT, in milliseconds"};
-  app.add_option("--mode", options.mode, "single, gather-scatter, all-reduce, ddp or reducer (c10d's)")->capture_default_str();
+  app.add_option("--mode", options.mode, "single, gather-scatter, all-reduce, ddp or reducer (c10d's)")
+      ->capture_default_str();
   app.add_option("--model", options.model)->capture_default_str();
   app.add_option("--workers", options.workers)->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
@@ -151,14 +158,17 @@ int run_bench(int argc, char** argv) {
   app.add_option("--steps", options.steps)->capture_default_str();
   app.add_option("--warmup", options.warmup)->capture_default_str();
   app.add_option("--dropout", options.dropout)->capture_default_str();
-  app.add_flag("--whole-last-layer", options.whole_last_layer, "compute positions that nothing reads, as the peer does");
-  app.add_flag("--dense-rows", options.dense_rows, "ddp: exchange the whole embedding table, as the peer does");
+  app.add_flag("--whole-last-layer", options.whole_last_layer,
+               "compute positions that nothing reads, as the peer does");
+  app.add_flag("--dense-rows", options.dense_rows,
+               "ddp: exchange the whole embedding table, as the peer does");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  if (run::find_world({}, run::environment_of_process()).is_worker() || options.workers == 1) return work(options);
+  if (run::find_world({}, run::environment_of_process()).is_worker() || options.workers == 1)
+    return work(options);
   run::set_thread_environment(options.threads);
   run::LaunchOptions launch;
   launch.workers = options.workers;

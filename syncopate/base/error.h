@@ -65,13 +65,15 @@ class DivergedError : public Error {
 /// Our own mistake.
 class InternalError : public Error {
  public:
-  explicit InternalError(const std::string& text, std::source_location where = std::source_location::current())
-      : Error(ExitCode::kInternal, fmt::format("internal error at {}:{}: {}; please report it", where.file_name(),
-                                               where.line(), text)) {}
+  explicit InternalError(const std::string& text,
+                         std::source_location where = std::source_location::current())
+      : Error(ExitCode::kInternal, fmt::format("internal error at {}:{}: {}; please report it",
+                                               where.file_name(), where.line(), text)) {}
 };
 
 /// Throws InternalError unless `holds`: for what only a bug of ours can break.
-inline void check(bool holds, const char* text, std::source_location where = std::source_location::current()) {
+inline void check(bool holds, const char* text,
+                  std::source_location where = std::source_location::current()) {
   if (!holds) throw InternalError(text, where);
 }
 

@@ -9,9 +9,9 @@
 
 namespace syncopate {
 
-/// The settings of one or more options structs, each described once: name, value, one line of help and, for the
-/// common ones, a flag. Reading TOML, `--set`, flags, help, the table printed at the start, spec.json and the hash
-/// all come from this list. Holds pointers into the structs: they must outlive it.
+/// The settings of one or more options structs, each described once: name, value, one line of help and, for
+/// the common ones, a flag. Reading TOML, `--set`, flags, help, the table printed at the start, spec.json and
+/// the hash all come from this list. Holds pointers into the structs: they must outlive it.
 ///
 ///     struct ScheduleOptions {
 ///       double lr = 5e-4;
@@ -21,10 +21,10 @@ class Fields {
  public:
   using Target = std::variant<int64_t*, double*, bool*, std::string*>;
   struct Field {
-    std::string name;   ///< dotted: "optim.lr"
+    std::string name;  ///< dotted: "optim.lr"
     Target target;
     std::string help;
-    std::string flag;   ///< without dashes; empty: reachable by --set only
+    std::string flag;  ///< without dashes; empty: reachable by --set only
   };
 
   template <typename Value>
@@ -43,13 +43,13 @@ class Fields {
 
   const std::vector<Field>& all() const { return fields_; }
 
-  /// Sets the field called `name` (its dotted name or its flag) from text; throws ConfigError with a suggestion
-  /// for an unknown name, and with what was expected for a value of the wrong kind.
+  /// Sets the field called `name` (its dotted name or its flag) from text; throws ConfigError with a
+  /// suggestion for an unknown name, and with what was expected for a value of the wrong kind.
   void set(std::string_view name, std::string_view text) const;
   /// "name=value".
   void set_assignment(std::string_view assignment) const;
 
-  nlohmann::ordered_json to_json() const;                ///< flat: {"optim.lr": 0.0005, ...}
+  nlohmann::ordered_json to_json() const;  ///< flat: {"optim.lr": 0.0005, ...}
   void from_json(const nlohmann::ordered_json& values) const;
   /// Sixteen hexadecimal digits that depend on every value and nothing else.
   std::string hash() const;

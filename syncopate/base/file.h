@@ -8,11 +8,12 @@
 
 namespace syncopate {
 
-/// The whole file as bytes. Throws DataError when it cannot be read; `what` names it for the user ("vocabulary").
+/// The whole file as bytes. Throws DataError when it cannot be read; `what` names it for the user
+/// ("vocabulary").
 std::string read_file(const std::filesystem::path& path, std::string_view what);
 
-/// Replaces `path` by `pieces`, one after the other: written beside it, flushed to disk and renamed, so that a
-/// reader sees the old file or the new one and a failure (disk full) leaves the old one. Throws DataError.
+/// Replaces `path` by `pieces`, one after the other: written beside it, flushed to disk and renamed, so that
+/// a reader sees the old file or the new one and a failure (disk full) leaves the old one. Throws DataError.
 void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 

@@ -26,7 +26,8 @@ void Progress::update(int64_t done, int64_t first, const std::string& details) {
   since_shown_.restart();
   const double share = total_ > 0 ? static_cast<double>(done) / static_cast<double>(total_) : 1;
   const double seconds = since_start_.seconds();
-  const double left = done > first ? seconds * static_cast<double>(total_ - done) / static_cast<double>(done - first) : 0;
+  const double left =
+      done > first ? seconds * static_cast<double>(total_ - done) / static_cast<double>(done - first) : 0;
   const std::string text =
       fmt::format("step {}/{} · {} · {} left", done, total_, details, duration_for_people(left));
   if (style_ == Style::kLines) {

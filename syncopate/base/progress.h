@@ -19,7 +19,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `done` of the total is done, `first` of which before this process began; `details` is shown after the bar.
+  /// `done` of the total is done, `first` of which before this process began; `details` is shown after the
+  /// bar.
   void update(int64_t done, int64_t first, const std::string& details);
   /// Prints a whole line that stays, above the bar.
   void say(const std::string& line);

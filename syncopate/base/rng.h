@@ -26,9 +26,9 @@ class Rng {
  public:
   explicit Rng(uint64_t seed) : state_(seed) {}
   uint64_t next() { return mix(state_++ * 0xD1342543DE82EF95ULL + 1); }
-  uint64_t below(uint64_t bound);   ///< uniform in [0, bound), without bias; bound > 0
+  uint64_t below(uint64_t bound);  ///< uniform in [0, bound), without bias; bound > 0
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  ///< in [0, 1)
-  double normal();                  ///< mean 0, variance 1
+  double normal();                                                            ///< mean 0, variance 1
 
  private:
   uint64_t state_;

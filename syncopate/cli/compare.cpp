@@ -16,7 +16,8 @@ namespace {
 int compare(const std::string& file, const std::string& out) {
   const lab::Experiment experiment = lab::read_experiment(file);
   const std::filesystem::path folder =
-      out.empty() ? std::filesystem::path("runs") / std::filesystem::path(file).stem() : std::filesystem::path(out);
+      out.empty() ? std::filesystem::path("runs") / std::filesystem::path(file).stem()
+                  : std::filesystem::path(out);
   make_folder(folder);
   fmt::print(stderr, "{}\n", experiment.title);
   const lab::SweepResult result =
@@ -42,7 +43,8 @@ Command add_compare(CLI::App& program) {
   struct Arguments {
     std::string file, out;
   };
-  CLI::App* app = program.add_subcommand("compare", "Run several strategies on the same data, start and budget");
+  CLI::App* app =
+      program.add_subcommand("compare", "Run several strategies on the same data, start and budget");
   auto arguments = std::make_shared<Arguments>();
   app->add_option("file", arguments->file, "experiment file (TOML)")->required();
   app->add_option("--out", arguments->out, "folder of the runs; default: runs/<name of the file>");

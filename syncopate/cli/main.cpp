@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,31 +28,38 @@ std::string parse_complaint(const CLI::App& program, const CLI::ParseError& erro
   std::vector<std::string> known;
   if (chosen.empty()) {
     for (const CLI::App* command : program.get_subcommands({})) known.push_back(command->get_name());
-    if (argc > 1 && argv[1][0] != '-') return fmt::format("unknown command {}{}", argv[1], suggestion(argv[1], known));
+    if (argc > 1 && argv[1][0] != '-')
+      return fmt::format("unknown command {}{}", argv[1], suggestion(argv[1], known));
     return fmt::format("{}; see --help", error.what());
   }
-  for (const CLI::Option* option : chosen.front()->get_options()) known.push_back("--" + option->get_single_name());
+  for (const CLI::Option* option : chosen.front()->get_options())
+    known.push_back("--" + option->get_single_name());
   for (int i = 2; dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && i < argc; ++i) {
     const std::string word = argv[i], name = word.substr(0, word.find('='));
     if (!name.starts_with("-") || std::string(error.what()).find(word) == std::string::npos) continue;
     const auto near = nearest(name, known);
-    return fmt::format("unknown option {}{}", name, near ? fmt::format("; did you mean {}?", *near) : "; see --help");
+    return fmt::format("unknown option {}{}", name,
+                       near ? fmt::format("; did you mean {}?", *near) : "; see --help");
   }
   return fmt::format("{}; see --help", error.what());
 }
 
 int run(int argc, char** argv) {
-  CLI::App program{"Trains models on several workers under any rhythm of synchronisation, and shows which rhythm wins.",
-                   "syncopate"};
+  CLI::App program{
+      "Trains models on several workers under any rhythm of synchronisation, and shows which rhythm wins.",
+      "syncopate"};
   program.set_version_flag("--version", std::string("syncopate ") + SYNCOPATE_VERSION);
   program.require_subcommand(1);
   program.footer(
       "Examples:\n"
       "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --steps 200\n"
       "  syncopate compare experiments/quickstart.toml\n"
-      "Exit codes: 0 done, 2 bad setting, 3 bad data, 4 a worker was lost, 5 diverged, 70 our mistake, 130 interrupted.");
+      "Exit codes: 0 done, 2 bad setting, 3 bad data, 4 a worker was lost, 5 diverged, 70 our mistake, 130 "
+      "interrupted.");
   std::vector<std::pair<const CLI::App*, Command>> commands;
-  const auto add = [&](Command command) { commands.emplace_back(program.get_subcommands({}).back(), std::move(command)); };
+  const auto add = [&](Command command) {
+    commands.emplace_back(program.get_subcommands({}).back(), std::move(command));
+  };
   add(add_train(program, argv));
   add(add_evaluate(program));
   add(add_predict(program));
@@ -78,12 +86,14 @@ int main(int argc, char** argv) {
   int code = 0;
   try {
     run::die_with_parent();
-    run::prepare_process(argv);
+    const std::string_view command = argc > 1 ? argv[1] : "";
+    if (command == "train" || command == "evaluate" || command == "predict") run::prepare_process(argv);
     code = cli::run(argc, argv);
   } catch (const Error& error) {
     code = cli::complain(error.what(), error.code());
   } catch (const std::exception& error) {
-    code = cli::complain(fmt::format("unexpected failure: {}; please report it", error.what()), ExitCode::kInternal);
+    code = cli::complain(fmt::format("unexpected failure: {}; please report it", error.what()),
+                         ExitCode::kInternal);
   }
   // Communication threads may still wait for peers that are gone: leave without taking them apart.
   std::fflush(stdout);

@@ -22,8 +22,10 @@ Command add_predict(CLI::App& program) {
   app->add_flag("--json", arguments->json, "print the lines to standard output (as without --out)");
   app->add_option("--out", arguments->out, "write the lines to this file; default: standard output");
   app->footer(
-      "One JSON line per example, in the file's order: {\"index\", \"logits\", \"label\"}. The data need no labels.\n"
-      "Example:\n  syncopate predict --task sst2 --data dev.tsv --model runs/my-run/model --out answers.jsonl");
+      "One JSON line per example, in the file's order: {\"index\", \"logits\", \"label\"}. The data need no "
+      "labels.\n"
+      "Example:\n  syncopate predict --task sst2 --data dev.tsv --model runs/my-run/model --out "
+      "answers.jsonl");
   return [arguments] {
     std::string lines;
     run::predict({.task = arguments->task,
@@ -33,8 +35,9 @@ Command add_predict(CLI::App& program) {
                   .batch_size = arguments->batch_size,
                   .threads = arguments->threads},
                  [&](const run::Prediction& prediction) {
-                   const nlohmann::ordered_json json{
-                       {"index", prediction.index}, {"logits", prediction.logits}, {"label", prediction.label}};
+                   const nlohmann::ordered_json json{{"index", prediction.index},
+                                                     {"logits", prediction.logits},
+                                                     {"label", prediction.label}};
                    if (arguments->out.empty()) {
                      fmt::print("{}\n", json.dump());
                    } else {

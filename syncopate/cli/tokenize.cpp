@@ -37,14 +37,15 @@ Texts parse_line(const Arguments& arguments, std::string line, int64_t number) {
   }
   if (!pair) return {json["text"].get<std::string>(), std::nullopt};
   if (!json["a"].is_string() || !json["b"].is_string()) {
-    throw DataError("{}:{}: \"a\" and \"b\" must be texts", arguments.file.empty() ? "standard input" : arguments.file,
-                    number);
+    throw DataError("{}:{}: \"a\" and \"b\" must be texts",
+                    arguments.file.empty() ? "standard input" : arguments.file, number);
   }
   return {json["a"].get<std::string>(), json["b"].get<std::string>()};
 }
 
 int tokenize(const Arguments& arguments) {
-  if (arguments.max_length < 0) throw ConfigError("--max-length must be 1 or more, got {}", arguments.max_length);
+  if (arguments.max_length < 0)
+    throw ConfigError("--max-length must be 1 or more, got {}", arguments.max_length);
   const data::WordPiece tokenizer = data::WordPiece::load(arguments.vocab);
   std::ifstream file;
   if (!arguments.file.empty()) {
@@ -55,8 +56,10 @@ int tokenize(const Arguments& arguments) {
   int64_t number = 0;
   for (std::string line; std::getline(input, line);) {
     const Texts texts = parse_line(arguments, line, ++number);
-    const data::Encoding encoding = tokenizer.encode(texts.a, texts.b, arguments.max_length, !arguments.no_special);
-    nlohmann::ordered_json out{{"ids", encoding.ids}, {"types", encoding.types}, {"tokens", nlohmann::json::array()}};
+    const data::Encoding encoding =
+        tokenizer.encode(texts.a, texts.b, arguments.max_length, !arguments.no_special);
+    nlohmann::ordered_json out{
+        {"ids", encoding.ids}, {"types", encoding.types}, {"tokens", nlohmann::json::array()}};
     for (const int32_t id : encoding.ids) out["tokens"].push_back(tokenizer.token(id));
     fmt::print("{}\n", out.dump());
   }
@@ -70,7 +73,8 @@ Command add_tokenize(CLI::App& program) {
   auto arguments = std::make_shared<Arguments>();
   app->add_option("--vocab", arguments->vocab, "vocab.txt, or a folder that holds one")->required();
   app->add_flag("--jsonl", arguments->jsonl, "lines are JSON with \"text\", or with \"a\" and \"b\"");
-  app->add_option("--max-length", arguments->max_length, "cut to so many tokens, special ones counted; default: no cut");
+  app->add_option("--max-length", arguments->max_length,
+                  "cut to so many tokens, special ones counted; default: no cut");
   app->add_flag("--no-special", arguments->no_special, "without [CLS] and [SEP]");
   app->add_option("file", arguments->file, "one text a line; default: standard input");
   app->footer(

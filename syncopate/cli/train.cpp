@@ -51,16 +51,15 @@ int work(const run::RunSpec& spec, const run::World& world, const TrainArguments
   catch_interrupts();
   const char* const folder = ::getenv(kFolderVariable);
   const bool launched = world.launcher == "syncopate";
-  const run::WorkerOptions options{
-      .out = launched && folder != nullptr ? folder : arguments.out,
-      .folder_is_ready = launched && folder != nullptr,
-      .resume = arguments.resume,
-      .progress = Progress::style_for_stderr(),
-      .stop_requested = interrupted,
-      .give_up = [launched](const std::string& sentence) {
-        if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
-        ::_exit(static_cast<int>(ExitCode::kComm));
-      }};
+  const run::WorkerOptions options{.out = launched && folder != nullptr ? folder : arguments.out,
+                                   .folder_is_ready = launched && folder != nullptr,
+                                   .resume = arguments.resume,
+                                   .progress = Progress::style_for_stderr(),
+                                   .stop_requested = interrupted,
+                                   .give_up = [launched](const std::string& sentence) {
+                                     if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
+                                     ::_exit(static_cast<int>(ExitCode::kComm));
+                                   }};
   run::WorkerResult result;
   try {
     result = run::run_worker(spec, world, options);
@@ -80,8 +79,9 @@ int launch_workers(run::RunSpec& spec, const TrainArguments& arguments, char** a
   const run::RunFolder folder = run::choose_folder(spec, arguments.out, arguments.resume);
   const bool fresh = !std::filesystem::exists(folder.path);
   run::start_folder(folder, spec);
-  run::set_thread_environment(spec.compute.threads > 0 ? static_cast<int>(spec.compute.threads)
-                                                       : run::default_threads(static_cast<int>(spec.comm.workers)));
+  run::set_thread_environment(spec.compute.threads > 0
+                                  ? static_cast<int>(spec.compute.threads)
+                                  : run::default_threads(static_cast<int>(spec.comm.workers)));
   run::LaunchOptions options;
   options.workers = static_cast<int>(spec.comm.workers);
   for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
@@ -144,7 +144,8 @@ Command add_train(CLI::App& program, char** argv) {
   app->add_flag("--no-shuffle", arguments->no_shuffle, "keep the file's order in every epoch");
   app->add_option("--rank", arguments->rank, "this process's number, when workers are started by hand");
   app->add_option("--world-size", arguments->world_size, "how many workers, when started by hand");
-  app->add_option("--master", arguments->master, "HOST:PORT where rank 0 can be reached, when started by hand");
+  app->add_option("--master", arguments->master,
+                  "HOST:PORT where rank 0 can be reached, when started by hand");
   app->add_option("--out", arguments->out, "folder of the run; default: runs/<name of the settings>");
   app->add_flag("--resume", arguments->resume, "continue the run in the folder from its checkpoint");
   app->add_flag("--json", arguments->json, "print the result as the last line of standard output");
@@ -155,9 +156,12 @@ Command add_train(CLI::App& program, char** argv) {
   }
   footer +=
       "Examples:\n"
-      "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --global-batch 64 --epochs 1\n"
-      "  syncopate train --task rte --data glue/RTE --model ./bert-base-uncased --batch-size 8 --epochs 3 --lr 2e-5\n"
-      "  syncopate train --task sst2 --data glue/SST-2 --model bert-mini --rank 0 --world-size 2 --master 10.0.0.1:29500\n"
+      "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --global-batch 64 "
+      "--epochs 1\n"
+      "  syncopate train --task rte --data glue/RTE --model ./bert-base-uncased --batch-size 8 --epochs 3 "
+      "--lr 2e-5\n"
+      "  syncopate train --task sst2 --data glue/SST-2 --model bert-mini --rank 0 --world-size 2 --master "
+      "10.0.0.1:29500\n"
       "  torchrun --nproc_per_node 2 --no_python syncopate train --task supersense --strategy all-reduce\n";
   app->footer(footer);
   return [arguments, argv] { return train(*arguments, argv); };

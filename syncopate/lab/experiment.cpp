@@ -40,8 +40,8 @@ Experiment read_experiment(const std::filesystem::path& path) {
   try {
     file = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    throw DataError("{}:{}: {}; see experiments/quickstart.toml for the form", path.string(), error.source().begin.line,
-                    error.description());
+    throw DataError("{}:{}: {}; see experiments/quickstart.toml for the form", path.string(),
+                    error.source().begin.line, error.description());
   }
   static const std::vector<std::string> known{"title", "cost", "settings", "row"};
   for (const auto& [key, node] : file) {
@@ -54,7 +54,8 @@ Experiment read_experiment(const std::filesystem::path& path) {
   experiment.title = file["title"].value_or(path.stem().string());
   const toml::array* rows = file["row"].as_array();
   if (rows == nullptr || rows->empty()) {
-    throw ConfigError("{} lists nothing to run; add [[row]] entries, each with a strategy and workers", path.string());
+    throw ConfigError("{} lists nothing to run; add [[row]] entries, each with a strategy and workers",
+                      path.string());
   }
   int number = 0;
   for (const toml::node& row : *rows) {

@@ -19,10 +19,11 @@ namespace syncopate::lab {
 ///     workers = 2
 struct Experiment {
   std::string title;
-  std::vector<run::RunSpec> rows;   ///< complete and valid
+  std::vector<run::RunSpec> rows;  ///< complete and valid
 };
 
-/// Throws DataError when the file is not TOML, ConfigError for an unknown or bad setting (with the row) or no rows.
+/// Throws DataError when the file is not TOML, ConfigError for an unknown or bad setting (with the row) or no
+/// rows.
 Experiment read_experiment(const std::filesystem::path& path);
 
 }  // namespace syncopate::lab

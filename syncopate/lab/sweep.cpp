@@ -20,8 +20,8 @@ namespace syncopate::lab {
 namespace {
 
 std::vector<std::string> command_for(run::RunSpec& spec, const std::filesystem::path& folder, bool resume) {
-  std::vector<std::string> words{"syncopate", "train", "--workers", std::to_string(spec.comm.workers), "--out",
-                                 folder.string()};
+  std::vector<std::string> words{"syncopate", "train",        "--workers", std::to_string(spec.comm.workers),
+                                 "--out",     folder.string()};
   if (resume) words.push_back("--resume");
   const Fields fields = spec.fields();
   for (const Fields::Field& field : fields.all()) {
@@ -37,7 +37,8 @@ int run_program(const std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (std::string& word : copies) argv.push_back(word.data());
   argv.push_back(nullptr);
-  struct sigaction ignore {}, before {};
+  struct sigaction ignore {
+  }, before{};
   ignore.sa_handler = SIG_IGN;
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -76,9 +77,9 @@ SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out
   for (size_t i = 0; i < experiment.rows.size(); ++i) {
     SweepRow row{.spec = experiment.rows[i], .record = std::nullopt, .reused = false};
     const run::RunFolder folder{out / row.spec.name()};
-    const std::string label = fmt::format("[{}/{}] {} with {} worker{}", i + 1, experiment.rows.size(),
-                                          row.spec.strategy.name, row.spec.comm.workers,
-                                          row.spec.comm.workers == 1 ? "" : "s");
+    const std::string label =
+        fmt::format("[{}/{}] {} with {} worker{}", i + 1, experiment.rows.size(), row.spec.strategy.name,
+                    row.spec.comm.workers, row.spec.comm.workers == 1 ? "" : "s");
     if (std::filesystem::exists(folder.done())) {
       say(fmt::format("{}: done before, taken from {}", label, folder.path.string()));
       row.reused = true;

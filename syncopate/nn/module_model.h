@@ -10,8 +10,8 @@
 
 namespace syncopate::nn {
 
-/// Makes a Model of any libtorch module, given how to compute its loss on a batch. Costs a parse of libtorch's module
-/// header: include it where such a model is made, nowhere else.
+/// Makes a Model of any libtorch module, given how to compute its loss on a batch. Costs a parse of
+/// libtorch's module header: include it where such a model is made, nowhere else.
 class ModuleModel : public Model {
  public:
   using LossFunction = std::function<Loss(const Batch&)>;
@@ -23,7 +23,9 @@ class ModuleModel : public Model {
   void set_mode(Mode mode) override { module_->train(mode.training); }
   int depth() const override { return 1; }
   using Model::forward;
-  at::Tensor forward(at::Tensor, const Batch&, LayerRange) override { return {}; }  // the loss function does it all
+  at::Tensor forward(at::Tensor, const Batch&, LayerRange) override {
+    return {};
+  }  // the loss function does it all
   Loss loss(const at::Tensor&, const Batch& batch) const override { return loss_(batch); }
 
  private:

@@ -9,7 +9,9 @@ class AdamW : public Optimizer {
  public:
   AdamW(const OptimizerOptions& options, const tensor::FlatParams& params);
   void step(tensor::FlatParams& params, double lr, double grad_scale) override;
-  std::vector<tensor::NamedTensor> state() const override { return {{"exp_avg", first_}, {"exp_avg_sq", second_}}; }
+  std::vector<tensor::NamedTensor> state() const override {
+    return {{"exp_avg", first_}, {"exp_avg_sq", second_}};
+  }
   int64_t steps_done() const override { return steps_; }
   void set_steps_done(int64_t steps) override { steps_ = steps; }
 

@@ -18,11 +18,13 @@ struct SgdPass {
 };
 
 /// Elementwise updates of `count` elements, in the widest vectors that this CPU has.
-void adamw_pass(const AdamWPass& pass, float shrink, float* values, const float* grads, float* first, float* second,
-                int64_t count);
-void sgd_pass(const SgdPass& pass, float pull, float* values, const float* grads, float* momentum, int64_t count);
+void adamw_pass(const AdamWPass& pass, float shrink, float* values, const float* grads, float* first,
+                float* second, int64_t count);
+void sgd_pass(const SgdPass& pass, float pull, float* values, const float* grads, float* momentum,
+              int64_t count);
 
-/// Sum of squares in double, over fixed blocks whose sums are added in order: any number of threads, the same bits.
+/// Sum of squares in double, over fixed blocks whose sums are added in order: any number of threads, the same
+/// bits.
 double sum_of_squares(const float* data, int64_t count);
 
 }  // namespace syncopate::optim

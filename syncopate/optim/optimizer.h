@@ -9,20 +9,20 @@
 namespace syncopate::optim {
 
 struct OptimizerOptions {
-  std::string kind = "adamw";   ///< adamw or sgd
-  double weight_decay = 0.01;   ///< on matrices and tables; never on biases and LayerNorm
+  std::string kind = "adamw";  ///< adamw or sgd
+  double weight_decay = 0.01;  ///< on matrices and tables; never on biases and LayerNorm
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double momentum = 0.9;        ///< sgd
+  double momentum = 0.9;  ///< sgd
 };
 
 /// Turns gradients into new parameters, in one pass over the flat arrays.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// One update with `grads * grad_scale` as the gradient. The scale carries 1/count and clipping, so that neither
-  /// costs a pass of its own.
+  /// One update with `grads * grad_scale` as the gradient. The scale carries 1/count and clipping, so that
+  /// neither costs a pass of its own.
   virtual void step(tensor::FlatParams& params, double lr, double grad_scale) = 0;
   /// What a checkpoint must hold beside the parameters, to be written into in place when resuming.
   virtual std::vector<tensor::NamedTensor> state() const = 0;

@@ -9,8 +9,9 @@
 
 namespace syncopate::optim {
 
-/// Calls `update(begin, end, decay)` for runs of elements that cover the flat arrays, in parallel. Elementwise work
-/// only: where a run is cut does not change a result, so any number of threads gives the same bits.
+/// Calls `update(begin, end, decay)` for runs of elements that cover the flat arrays, in parallel.
+/// Elementwise work only: where a run is cut does not change a result, so any number of threads gives the
+/// same bits.
 template <typename Update>
 void for_each_run(const tensor::FlatParams& params, const Update& update) {
   constexpr int64_t kGrain = 1 << 16;

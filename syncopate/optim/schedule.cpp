@@ -30,7 +30,8 @@ Schedule::Schedule(ScheduleOptions options, int64_t total_steps)
   } else if (options.kind != "linear") {
     throw ConfigError("unknown schedule \"{}\"{}", options.kind, suggestion(options.kind, schedule_names()));
   }
-  const double steps = options.warmup > 1 ? options.warmup : options.warmup * static_cast<double>(total_steps);
+  const double steps =
+      options.warmup > 1 ? options.warmup : options.warmup * static_cast<double>(total_steps);
   warmup_steps_ = std::min(total_steps, static_cast<int64_t>(std::llround(steps)));
 }
 

@@ -9,7 +9,9 @@ namespace syncopate::parallel {
 class AllReduce : public Averager {
  public:
   explicit AllReduce(comm::Group& group) : group_(group) {}
-  comm::Pending start(at::Tensor tensor) override { return group_.all_reduce(std::move(tensor), comm::Op::kSum); }
+  comm::Pending start(at::Tensor tensor) override {
+    return group_.all_reduce(std::move(tensor), comm::Op::kSum);
+  }
 
  private:
   comm::Group& group_;

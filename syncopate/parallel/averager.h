@@ -6,8 +6,9 @@
 
 namespace syncopate::parallel {
 
-/// How ranks bring one tensor together: afterwards it holds, on every rank, the sum over ranks. The division that
-/// makes it a mean is by the global count of examples, known to the replica, so that uneven ranks weigh right.
+/// How ranks bring one tensor together: afterwards it holds, on every rank, the sum over ranks. The division
+/// that makes it a mean is by the global count of examples, known to the replica, so that uneven ranks weigh
+/// right.
 class Averager {
  public:
   virtual ~Averager() = default;

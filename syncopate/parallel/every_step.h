@@ -7,7 +7,8 @@
 
 namespace syncopate::parallel {
 
-/// Gradients are brought together after the backward pass of every step, then every replica makes the same update.
+/// Gradients are brought together after the backward pass of every step, then every replica makes the same
+/// update.
 class EveryStep : public Strategy {
  public:
   struct Options {

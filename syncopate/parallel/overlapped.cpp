@@ -11,16 +11,18 @@
 
 namespace syncopate::parallel {
 
-/// Calls us after a parameter's gradient is in place. An accumulator that nobody holds is made anew by autograd
-/// without its hook, so they are held here.
+/// Calls us after a parameter's gradient is in place. An accumulator that nobody holds is made anew by
+/// autograd without its hook, so they are held here.
 struct Overlapped::Hooks {
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;
   std::vector<uintptr_t> keys;
 };
 
-Overlapped::Overlapped(comm::Group& group, std::unique_ptr<Averager> averager, Options options, Observer observer)
+Overlapped::Overlapped(comm::Group& group, std::unique_ptr<Averager> averager, Options options,
+                       Observer observer)
     : group_(group), averager_(std::move(averager)), options_(options), observer_(std::move(observer)) {
-  if (!(options_.bucket_mib > 0)) throw ConfigError("strategy.bucket_mib must be above 0, got {}", options_.bucket_mib);
+  if (!(options_.bucket_mib > 0))
+    throw ConfigError("strategy.bucket_mib must be above 0, got {}", options_.bucket_mib);
   if (!(options_.first_bucket_mib > 0)) {
     throw ConfigError("strategy.first_bucket_mib must be above 0, got {}", options_.first_bucket_mib);
   }
@@ -28,7 +30,8 @@ Overlapped::Overlapped(comm::Group& group, std::unique_ptr<Averager> averager, O
 
 Overlapped::~Overlapped() {
   if (!hooks_) return;
-  for (size_t i = 0; i < hooks_->accumulators.size(); ++i) hooks_->accumulators[i]->del_post_hook(hooks_->keys[i]);
+  for (size_t i = 0; i < hooks_->accumulators.size(); ++i)
+    hooks_->accumulators[i]->del_post_hook(hooks_->keys[i]);
 }
 
 void Overlapped::start(Replica& replica) {
@@ -40,11 +43,12 @@ void Overlapped::start(Replica& replica) {
   const auto& entries = params_->entries();
   for (size_t i = 0; i < entries.size(); ++i) {
     auto accumulator = torch::autograd::impl::grad_accumulator(entries[i].parameter);
-    hooks_->keys.push_back(accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
-        [this, i](const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) {
-          ready(i);
-          return outputs;
-        })));
+    hooks_->keys.push_back(
+        accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+            [this, i](const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) {
+              ready(i);
+              return outputs;
+            })));
     hooks_->accumulators.push_back(std::move(accumulator));
   }
 }

@@ -13,14 +13,15 @@ struct Replica {
   nn::Model& model;
   tensor::FlatParams& params;
   optim::Optimizer& optimizer;
-  double clip = 0;               ///< limit of the global gradient norm; 0: off
+  double clip = 0;  ///< limit of the global gradient norm; 0: off
 
-  double lr = 0;                 ///< of this step
-  double count = 1;              ///< what the global loss is a mean over, this step
+  double lr = 0;     ///< of this step
+  double count = 1;  ///< what the global loss is a mean over, this step
   /// Rows of embedding tables that this rank's micro-batches of the step read.
   std::vector<tensor::RowUse> rows{};
-  double gradient_norm = 0;      ///< of the last update, before clipping; 0 when clipping is off (it costs a pass)
-  double apply_seconds = 0;      ///< spent in `apply` since it was last set to 0
+  double gradient_norm =
+      0;  ///< of the last update, before clipping; 0 when clipping is off (it costs a pass)
+  double apply_seconds = 0;  ///< spent in `apply` since it was last set to 0
 
   /// Divides by the count, clips, updates the parameters.
   void apply();

@@ -4,7 +4,8 @@
 
 namespace syncopate::parallel {
 
-RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows, int64_t width)
+RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows,
+                         int64_t width)
     : group_(group), entry_(&entry), rows_(rows), width_(width) {}
 
 void RowExchange::announce(const at::Tensor& mine) {

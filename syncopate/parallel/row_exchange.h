@@ -15,7 +15,8 @@ class RowExchange {
 
   const tensor::FlatParams::Entry& entry() const { return *entry_; }
 
-  /// Starts telling which rows this rank's step reads (none: `mine` undefined); may run while the backward pass does.
+  /// Starts telling which rows this rank's step reads (none: `mine` undefined); may run while the backward
+  /// pass does.
   void announce(const at::Tensor& mine);
   /// The gradient is in place: starts the sum of the rows in use.
   void start(Averager& averager, const tensor::FlatParams& params);
@@ -26,7 +27,7 @@ class RowExchange {
   comm::Group& group_;
   const tensor::FlatParams::Entry* entry_;
   int64_t rows_, width_;
-  at::Tensor in_use_;             ///< one byte per row; after the announcement the same on every rank
+  at::Tensor in_use_;  ///< one byte per row; after the announcement the same on every rank
   comm::Pending announced_, summed_;
   at::Tensor table_, union_, packed_;
 };

@@ -6,7 +6,8 @@
 
 namespace syncopate::parallel {
 
-Session::Session(nn::Model& model, comm::Group& group, Strategy& strategy, const optim::OptimizerOptions& options)
+Session::Session(nn::Model& model, comm::Group& group, Strategy& strategy,
+                 const optim::OptimizerOptions& options)
     : group_(group),
       strategy_(strategy),
       params_(model.parameters()),

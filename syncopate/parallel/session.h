@@ -12,7 +12,8 @@
 
 namespace syncopate::parallel {
 
-/// The shortest way to train a model of one's own with other ranks: holds what a replica needs and makes steps.
+/// The shortest way to train a model of one's own with other ranks: holds what a replica needs and makes
+/// steps.
 ///
 ///     Session session(model, group, strategy);
 ///     for (...) mean_loss = session.step(batches, lr);
@@ -20,9 +21,11 @@ namespace syncopate::parallel {
 /// Everything given must outlive the session. Collective: every rank makes the same calls.
 class Session {
  public:
-  Session(nn::Model& model, comm::Group& group, Strategy& strategy, const optim::OptimizerOptions& options = {});
+  Session(nn::Model& model, comm::Group& group, Strategy& strategy,
+          const optim::OptimizerOptions& options = {});
 
-  /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all ranks.
+  /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all
+  /// ranks.
   double step(std::span<const tensor::Batch> micro, double lr);
   void finish() { strategy_.finish(replica_); }
   const Replica& replica() const { return replica_; }

@@ -7,8 +7,8 @@
 
 namespace syncopate::parallel {
 
-/// A step's loss and count summed over ranks, and whether any rank was asked to stop. The exchange is started after
-/// the last forward pass and runs behind the backward pass.
+/// A step's loss and count summed over ranks, and whether any rank was asked to stop. The exchange is started
+/// after the last forward pass and runs behind the backward pass.
 class Totals {
  public:
   explicit Totals(comm::Group& group);

@@ -43,8 +43,8 @@ void LineFile::write(std::string_view line) {
   std::string text(line);
   text += '\n';
   if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    throw DataError("cannot write {}: {}; free some space or choose another folder with --out", path_.string(),
-                    std::strerror(errno));
+    throw DataError("cannot write {}: {}; free some space or choose another folder with --out",
+                    path_.string(), std::strerror(errno));
   }
 }
 

@@ -28,7 +28,10 @@ Json to_json(const EvalRecord& r) {
 }
 
 Json to_json(const EpochRecord& r) {
-  return {{"epoch", r.epoch}, {"seconds", r.seconds}, {"loss", r.loss}, {"eval", r.eval ? to_json(*r.eval) : Json()}};
+  return {{"epoch", r.epoch},
+          {"seconds", r.seconds},
+          {"loss", r.loss},
+          {"eval", r.eval ? to_json(*r.eval) : Json()}};
 }
 
 Json to_json(const RunRecord& r) {

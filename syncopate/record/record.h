@@ -11,16 +11,16 @@ namespace syncopate::record {
 
 /// One optimizer step, as rank 0 saw it.
 struct StepRecord {
-  int64_t step = 0;           ///< from 1
-  double loss = 0;            ///< mean over the global batch
+  int64_t step = 0;  ///< from 1
+  double loss = 0;   ///< mean over the global batch
   double lr = 0;
-  int64_t examples = 0;       ///< in the global batch
-  double ms = 0;              ///< the whole step
-  double compute_ms = 0;      ///< forward, backward, update
-  double exchange_ms = 0;     ///< spent waiting for other workers, not hidden behind compute
-  double data_ms = 0;         ///< spent waiting for the loader
-  double bytes_sent = 0;      ///< by this worker
-  double grad_norm = 0;       ///< before clipping; 0 when clipping is off
+  int64_t examples = 0;    ///< in the global batch
+  double ms = 0;           ///< the whole step
+  double compute_ms = 0;   ///< forward, backward, update
+  double exchange_ms = 0;  ///< spent waiting for other workers, not hidden behind compute
+  double data_ms = 0;      ///< spent waiting for the loader
+  double bytes_sent = 0;   ///< by this worker
+  double grad_norm = 0;    ///< before clipping; 0 when clipping is off
 };
 
 /// A score: a loss and named measures such as "accuracy".
@@ -33,9 +33,9 @@ struct EvalRecord {
 };
 
 struct EpochRecord {
-  int64_t epoch = 0;          ///< from 1
-  double seconds = 0;         ///< of training, evaluation apart
-  double loss = 0;            ///< mean over the epoch's examples
+  int64_t epoch = 0;   ///< from 1
+  double seconds = 0;  ///< of training, evaluation apart
+  double loss = 0;     ///< mean over the epoch's examples
   std::optional<EvalRecord> eval;
 };
 
@@ -45,11 +45,11 @@ struct RunRecord {
   int64_t workers = 1;
   int64_t steps = 0;
   int64_t examples = 0;
-  double ms_per_iteration = 0;      ///< median over the steps but the first
+  double ms_per_iteration = 0;  ///< median over the steps but the first
   double compute_ms = 0, exchange_ms = 0, data_ms = 0;
   double examples_per_s = 0;
-  double bytes_sent_per_step = 0;   ///< by one worker: the mean over workers
-  double train_loss = 0;            ///< mean over the last tenth of the steps
+  double bytes_sent_per_step = 0;  ///< by one worker: the mean over workers
+  double train_loss = 0;           ///< mean over the last tenth of the steps
   double train_seconds = 0;
   std::vector<EpochRecord> epochs;
   std::optional<EvalRecord> eval;

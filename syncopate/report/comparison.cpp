@@ -13,17 +13,19 @@ std::string comparison_table(const std::vector<ComparedRun>& runs) {
   for (const ComparedRun& run : runs) {
     if (!run.record) continue;
     if (run.strategy == "single" && single_speed == 0) single_speed = run.record->examples_per_s;
-    if (run.record->eval && !run.record->eval->measures.empty()) measure = run.record->eval->measures.begin()->first;
+    if (run.record->eval && !run.record->eval->measures.empty())
+      measure = run.record->eval->measures.begin()->first;
   }
-  Table table({"strategy", "workers", "ms/iteration", "compute", "exchange", "examples/s", "speed-up", "sent/worker/step",
-               "final loss", measure});
+  Table table({"strategy", "workers", "ms/iteration", "compute", "exchange", "examples/s", "speed-up",
+               "sent/worker/step", "final loss", measure});
   for (const ComparedRun& run : runs) {
     if (!run.record) {
       table.add({run.strategy, std::to_string(run.workers), "diverged", "", "", "", "", "", "", ""});
       continue;
     }
     const record::RunRecord& r = *run.record;
-    const auto score = r.eval ? r.eval->measures.find(measure) : std::map<std::string, double>::const_iterator{};
+    const auto score =
+        r.eval ? r.eval->measures.find(measure) : std::map<std::string, double>::const_iterator{};
     const bool scored = r.eval && score != r.eval->measures.end();
     table.add({run.strategy, std::to_string(run.workers), fmt::format("{:.1f}", r.ms_per_iteration),
                fmt::format("{:.1f}", r.compute_ms), fmt::format("{:.1f}", r.exchange_ms),

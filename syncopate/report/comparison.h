@@ -15,7 +15,8 @@ struct ComparedRun {
   std::optional<record::RunRecord> record;
 };
 
-/// Strategies side by side: time per iteration and where it goes, speed against `single`, bytes, loss, quality.
+/// Strategies side by side: time per iteration and where it goes, speed against `single`, bytes, loss,
+/// quality.
 std::string comparison_table(const std::vector<ComparedRun>& runs);
 
 }  // namespace syncopate::report

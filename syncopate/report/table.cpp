@@ -9,8 +9,8 @@ namespace {
 
 /// Characters, not bytes: continuation bytes of UTF-8 take no room.
 size_t width(const std::string& cell) {
-  return static_cast<size_t>(
-      std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(
+      cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 }  // namespace

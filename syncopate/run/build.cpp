@@ -35,7 +35,8 @@ void keep_subset(std::vector<data::TextExample>& examples, int64_t limit, int64_
   examples = std::move(kept);
 }
 
-std::unique_ptr<data::WordPiece> build_vocabulary(const RunSpec& spec, const data::TextTask& task, comm::Group& group) {
+std::unique_ptr<data::WordPiece> build_vocabulary(const RunSpec& spec, const data::TextTask& task,
+                                                  comm::Group& group) {
   std::string text;
   if (group.rank() == 0) {
     const auto words = data::train_vocabulary(data::texts_of(task.train), {.size = spec.model.vocab_size});
@@ -50,17 +51,19 @@ std::unique_ptr<data::WordPiece> build_vocabulary(const RunSpec& spec, const dat
 void require_model(const std::string& name) {
   if (nn::is_preset(name) || std::filesystem::is_directory(name)) return;
   const auto near = nearest(name, nn::preset_names());
-  throw ConfigError("there is no model \"{}\": neither a preset nor a folder{}", name,
-                    near ? fmt::format("; did you mean \"{}\"?", *near)
-                         : fmt::format("; give a Hugging Face folder or one of: {}", fmt::join(nn::preset_names(), ", ")));
+  throw ConfigError(
+      "there is no model \"{}\": neither a preset nor a folder{}", name,
+      near ? fmt::format("; did you mean \"{}\"?", *near)
+           : fmt::format("; give a Hugging Face folder or one of: {}", fmt::join(nn::preset_names(), ", ")));
 }
 
-void require_vocabulary_fits(const data::WordPiece& tokenizer, const nn::BertClassifier& model, const std::string& folder,
-                             const std::string& vocab) {
+void require_vocabulary_fits(const data::WordPiece& tokenizer, const nn::BertClassifier& model,
+                             const std::string& folder, const std::string& vocab) {
   if (tokenizer.size() <= model.config().vocab_size) return;
-  throw DataError("the vocabulary {} has {} words but the model {} has embeddings for {}; use the vocabulary it was "
-                  "trained with",
-                  vocab, tokenizer.size(), folder, model.config().vocab_size);
+  throw DataError(
+      "the vocabulary {} has {} words but the model {} has embeddings for {}; use the vocabulary it was "
+      "trained with",
+      vocab, tokenizer.size(), folder, model.config().vocab_size);
 }
 
 std::string vocabulary_of(const std::string& folder) {
@@ -102,14 +105,16 @@ std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec::Strategy& spec,
     return std::make_unique<parallel::EveryStep>(group, std::move(all_reduce),
                                                  parallel::EveryStep::Options{.whole = spec.whole});
   }
-  return std::make_unique<parallel::Overlapped>(group, std::move(all_reduce),
-                                                parallel::Overlapped::Options{.bucket_mib = spec.bucket_mib,
-                                                                              .first_bucket_mib = spec.first_bucket_mib,
-                                                                              .sparse_rows = spec.sparse_rows,
-                                                                              .overlap = spec.overlap});
+  return std::make_unique<parallel::Overlapped>(
+      group, std::move(all_reduce),
+      parallel::Overlapped::Options{.bucket_mib = spec.bucket_mib,
+                                    .first_bucket_mib = spec.first_bucket_mib,
+                                    .sparse_rows = spec.sparse_rows,
+                                    .overlap = spec.overlap});
 }
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec, const tensor::FlatParams& params) {
+std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,
+                                                 const tensor::FlatParams& params) {
   return optim::make_optimizer({.kind = spec.name,
                                 .weight_decay = spec.weight_decay,
                                 .beta1 = spec.beta1,
@@ -166,10 +171,11 @@ Materials make_materials(const RunSpec& spec, comm::Group& group) {
   return made;
 }
 
-Scoring make_scoring(const std::string& task_name, const std::string& data_path, const std::string& model_folder,
-                     int64_t max_length, data::Purpose purpose) {
+Scoring make_scoring(const std::string& task_name, const std::string& data_path,
+                     const std::string& model_folder, int64_t max_length, data::Purpose purpose) {
   if (!std::filesystem::is_directory(model_folder)) {
-    throw DataError("there is no model folder {}; give the model/ folder of a run or a Hugging Face folder", model_folder);
+    throw DataError("there is no model folder {}; give the model/ folder of a run or a Hugging Face folder",
+                    model_folder);
   }
   const data::TextTask task = data::load_task(task_name, data_path, purpose);
   Scoring made;
@@ -180,8 +186,9 @@ Scoring make_scoring(const std::string& task_name, const std::string& data_path,
   }
   made.model = std::move(loaded.model);
   if (made.model->config().num_labels != static_cast<int64_t>(task.labels.size())) {
-    throw DataError("the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
-                    model_folder, made.model->config().num_labels, task_name, task.labels.size());
+    throw DataError(
+        "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
+        model_folder, made.model->config().num_labels, task_name, task.labels.size());
   }
   require_vocabulary_fits(*made.tokenizer, *made.model, model_folder, "in it");
   require_length_fits(max_length, made.model->config(), model_folder);

@@ -21,7 +21,8 @@ const std::vector<std::string>& strategy_names();
 void require_strategy(const std::string& name);  ///< throws ConfigError with a suggestion
 
 std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec::Strategy& spec, comm::Group& group);
-std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec, const tensor::FlatParams& params);
+std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,
+                                                 const tensor::FlatParams& params);
 optim::Schedule make_schedule(const RunSpec::Optim& spec, int64_t steps);
 
 /// What a run trains on and what it trains.
@@ -29,7 +30,7 @@ struct Materials {
   std::unique_ptr<data::WordPiece> tokenizer;
   std::unique_ptr<nn::BertClassifier> model;
   std::shared_ptr<const data::Dataset> train, test;
-  std::vector<std::string> notes;   ///< for the user: a fresh head, tensors left out
+  std::vector<std::string> notes;  ///< for the user: a fresh head, tensors left out
 };
 
 /// Loads data, vocabulary and model. Collective: where a vocabulary must be built, rank 0 builds it for all.

@@ -35,7 +35,8 @@ std::string blas_name() {
     const std::string text = config();
     return text.substr(0, text.find(' ', text.find(' ') + 1));
   }
-  if (find_symbol<void()>("mkl_get_max_threads") != nullptr || at::get_mkl_version().find("not found") == std::string::npos) {
+  if (find_symbol<void()>("mkl_get_max_threads") != nullptr ||
+      at::get_mkl_version().find("not found") == std::string::npos) {
     return "MKL";
   }
   return "reference BLAS (slow: install libopenblas0-pthread)";
@@ -96,16 +97,17 @@ void prepare_process(char** argv) {
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   if (::getenv(kPrepared) != nullptr) return;
   ::setenv(kPrepared, "1", 1);
+  // ATen's threads and OpenBLAS's take turns; by default those that have nothing to do spin and keep the others off
+  // the cores: ten times slower on a busy machine.
+  ::setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
+  ::setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
 #if defined(__x86_64__)
   const std::string chosen = openblas_core();
-  if (chosen.empty()) return;
-  if (const auto better = better_core_type(chosen, cpu_features())) {
+  if (const auto better = chosen.empty() ? std::nullopt : better_core_type(chosen, cpu_features())) {
     ::setenv("OPENBLAS_CORETYPE", better->c_str(), 1);
-    ::execv("/proc/self/exe", argv);  // on failure we go on, slower
   }
-#else
-  (void)argv;
 #endif
+  ::execv("/proc/self/exe", argv);  // on failure we go on, slower
 }
 
 void set_thread_environment(int threads) {
@@ -132,8 +134,8 @@ int default_threads(int workers_here) { return workers_here > 1 ? 1 : cores(); }
 
 std::string ComputeSetup::sentence() const {
   return fmt::format("{} · {}{} · ATen {} · libtorch {} · {} thread{} per worker", cpu, blas,
-                     core_type.empty() ? "" : fmt::format(" with {} kernels", core_type), vectors, torch, threads,
-                     threads == 1 ? "" : "s");
+                     core_type.empty() ? "" : fmt::format(" with {} kernels", core_type), vectors, torch,
+                     threads, threads == 1 ? "" : "s");
 }
 
 nlohmann::ordered_json ComputeSetup::to_json() const {

@@ -29,9 +29,9 @@ struct ComputeSetup {
   nlohmann::ordered_json to_json() const;
 };
 
-/// OpenBLAS reads its core type and thread count when it is loaded. So: sets the environment that this CPU needs and,
-/// where it differs from what was loaded, starts this program again in place (same process, same arguments). Also
-/// tells the allocator to keep memory between steps. Call first in `main`.
+/// The libraries read their core type and how their threads wait when they are loaded. So: sets the environment that
+/// this CPU needs and starts this program again in place (same process, same arguments), once. Also tells the allocator
+/// to keep memory between steps. Call first in a `main` that computes.
 void prepare_process(char** argv);
 
 /// Environment for `threads` threads, inherited by workers started from here.

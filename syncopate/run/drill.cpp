@@ -26,7 +26,9 @@ std::optional<Drill> parse_drill(const std::string& text) {
     throw ConfigError("comm.drill must be RANK:STEP:PHASE:kill|stop|hang, got \"{}\"", text);
   }
   Drill drill{.rank = static_cast<int>(*rank), .step = *step, .phase = std::string(parts[2])};
-  drill.kind = parts[3] == "kill" ? Drill::Kind::kKill : parts[3] == "stop" ? Drill::Kind::kStop : Drill::Kind::kHang;
+  drill.kind = parts[3] == "kill"   ? Drill::Kind::kKill
+               : parts[3] == "stop" ? Drill::Kind::kStop
+                                    : Drill::Kind::kHang;
   return drill;
 }
 

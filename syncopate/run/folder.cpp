@@ -12,7 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds_run(const fs::path& path) { return fs::exists(path / "spec.json") && fs::exists(path / "steps.jsonl"); }
+bool holds_run(const fs::path& path) {
+  return fs::exists(path / "spec.json") && fs::exists(path / "steps.jsonl");
+}
 
 void require_same_settings(RunSpec& spec, const RunFolder& folder) {
   nlohmann::ordered_json before;
@@ -42,14 +44,16 @@ RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume) {
       folder.path = fmt::format("{}-{}", wanted.string(), i);
     }
     if (!holds_run(folder.path)) {
-      throw ConfigError("there is no run in {} to resume; run without --resume to start one", folder.path.string());
+      throw ConfigError("there is no run in {} to resume; run without --resume to start one",
+                        folder.path.string());
     }
     require_same_settings(spec, folder);
     return folder;
   }
   if (!out.empty()) {
     if (holds_run(wanted)) {
-      throw ConfigError("{} holds a run already; add --resume to continue it or choose another --out", wanted.string());
+      throw ConfigError("{} holds a run already; add --resume to continue it or choose another --out",
+                        wanted.string());
     }
     return folder;
   }

@@ -7,8 +7,8 @@
 
 namespace syncopate::run {
 
-/// The folder of one run: spec.json env.json steps.jsonl evals.jsonl loss_<rank>.txt checkpoint.safetensors result.json
-/// model/ DONE.
+/// The folder of one run: spec.json env.json steps.jsonl evals.jsonl loss_<rank>.txt checkpoint.safetensors
+/// result.json model/ DONE.
 struct RunFolder {
   std::filesystem::path path;
 
@@ -23,9 +23,9 @@ struct RunFolder {
   std::filesystem::path done() const { return path / "DONE"; }
 };
 
-/// Where a run goes. A new run takes `out`, or a fresh folder under runs/ named after the spec; a folder that holds a
-/// run already is refused. A run that resumes takes the folder that holds it and must have the same settings, save
-/// those that decide nothing. Throws ConfigError. Makes no folder.
+/// Where a run goes. A new run takes `out`, or a fresh folder under runs/ named after the spec; a folder that
+/// holds a run already is refused. A run that resumes takes the folder that holds it and must have the same
+/// settings, save those that decide nothing. Throws ConfigError. Makes no folder.
 RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume);
 
 /// Makes the folder and writes spec.json into it.

@@ -62,10 +62,12 @@ void Recorder::eval(const record::EvalRecord& record) {
 }
 
 void Recorder::epoch(const record::EpochRecord& record) {
-  std::string line = fmt::format("epoch {} · loss {:.4f} · {:.1f} s", record.epoch, record.loss, record.seconds);
+  std::string line =
+      fmt::format("epoch {} · loss {:.4f} · {:.1f} s", record.epoch, record.loss, record.seconds);
   if (record.eval) {
     line += fmt::format(" · test loss {:.4f}", record.eval->loss);
-    for (const auto& [name, value] : record.eval->measures) line += fmt::format(" · {} {:.2f} %", name, 100 * value);
+    for (const auto& [name, value] : record.eval->measures)
+      line += fmt::format(" · {} {:.2f} %", name, 100 * value);
   }
   progress_.say(line);
 }

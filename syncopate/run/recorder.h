@@ -14,12 +14,12 @@
 
 namespace syncopate::run {
 
-/// Writes down what a run does and shows it: rank 0 keeps steps.jsonl and evals.jsonl and the progress, every rank its
-/// own loss_<rank>.txt, the lifeline hears of every phase.
+/// Writes down what a run does and shows it: rank 0 keeps steps.jsonl and evals.jsonl and the progress, every
+/// rank its own loss_<rank>.txt, the lifeline hears of every phase.
 class Recorder : public train::Listener {
  public:
-  Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps, Progress::Style style,
-           std::function<bool()> stop_requested, std::optional<Drill> drill);
+  Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
+           Progress::Style style, std::function<bool()> stop_requested, std::optional<Drill> drill);
 
   void phase(int64_t step, const char* phase) override;
   void resumed(int64_t step, int64_t evals, const std::vector<std::string>& notes) override;
@@ -29,7 +29,7 @@ class Recorder : public train::Listener {
   void saved(int64_t step) override;
   bool stop_requested() override;
 
-  void begin();    ///< a new run: fresh files
+  void begin();  ///< a new run: fresh files
   void say(const std::string& line) { progress_.say(line); }
   const std::vector<record::StepRecord>& steps() const { return steps_; }
 
@@ -43,7 +43,7 @@ class Recorder : public train::Listener {
   Progress progress_;
   std::function<bool()> stop_requested_;
   std::optional<Drill> drill_;
-  std::vector<record::StepRecord> steps_;      ///< rank 0 alone
+  std::vector<record::StepRecord> steps_;  ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
   int64_t first_step_ = 0;
   bool told_stop_ = false;

@@ -17,9 +17,9 @@ struct ScoreSpec {
 };
 
 struct Prediction {
-  int64_t index = 0;            ///< of the example in its file, from 0
+  int64_t index = 0;  ///< of the example in its file, from 0
   std::vector<float> logits;
-  std::string label;            ///< the name of the largest
+  std::string label;  ///< the name of the largest
 };
 
 /// Scores a model folder. Throws Error.

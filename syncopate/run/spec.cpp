@@ -23,8 +23,10 @@ void RunSpec::Task::describe(Fields& fields) {
 }
 
 void RunSpec::Model::describe(Fields& fields) {
-  fields.add("name", name, "preset (bert-tiny, bert-mini, bert-small, bert-base) or Hugging Face folder", "model");
-  fields.add("vocab", vocab, "vocab.txt; empty: the model folder's, or one built from the training text", "vocab");
+  fields.add("name", name, "preset (bert-tiny, bert-mini, bert-small, bert-base) or Hugging Face folder",
+             "model");
+  fields.add("vocab", vocab, "vocab.txt; empty: the model folder's, or one built from the training text",
+             "vocab");
   fields.add("vocab_size", vocab_size, "words of a vocabulary built from the training text");
   fields.add("dropout", dropout, "share of activations dropped in training", "dropout");
   fields.add("inner_dropout", inner_dropout, "dropout inside the feed-forward block; BERT has none");
@@ -32,9 +34,11 @@ void RunSpec::Model::describe(Fields& fields) {
 
 void RunSpec::Strategy::describe(Fields& fields) {
   fields.add("name", name, "how workers synchronise: single, gather-scatter, all-reduce, ddp", "strategy");
-  fields.add("whole", whole, "gather-scatter, all-reduce: one call over all gradients, not one per parameter");
+  fields.add("whole", whole,
+             "gather-scatter, all-reduce: one call over all gradients, not one per parameter");
   fields.add("bucket_mib", bucket_mib, "ddp: size of a bucket of gradients");
-  fields.add("first_bucket_mib", first_bucket_mib, "ddp: size of the first bucket, small so that it starts early");
+  fields.add("first_bucket_mib", first_bucket_mib,
+             "ddp: size of the first bucket, small so that it starts early");
   fields.add("sparse_rows", sparse_rows, "ddp: of embedding tables exchange only the rows that were read");
   fields.add("overlap", overlap, "ddp: start buckets during the backward pass; false: after it");
 }
@@ -47,31 +51,36 @@ void RunSpec::Optim::describe(Fields& fields) {
   fields.add("beta2", beta2, "adamw: decay of the second moment");
   fields.add("eps", eps, "adamw: added to the root of the second moment");
   fields.add("momentum", momentum, "sgd: momentum");
-  fields.add("warmup", warmup, "share of the steps, or steps if above 1, over which the rate rises", "warmup");
+  fields.add("warmup", warmup, "share of the steps, or steps if above 1, over which the rate rises",
+             "warmup");
   fields.add("schedule", schedule, "after the warm-up: linear, cosine or constant", "schedule");
   fields.add("clip", clip, "limit of the global gradient norm; 0: off", "clip");
 }
 
 void RunSpec::Train::describe(Fields& fields) {
   fields.add("batch_size", batch_size, "examples per worker and micro-batch", "batch-size");
-  fields.add("global_batch", global_batch, "examples per step over all workers, divided among them", "global-batch");
+  fields.add("global_batch", global_batch, "examples per step over all workers, divided among them",
+             "global-batch");
   fields.add("accumulate", accumulate, "micro-batches per optimizer step", "accumulate");
   fields.add("epochs", epochs, "passes over the training data", "epochs");
   fields.add("steps", steps, "optimizer steps, instead of epochs", "steps");
   fields.add("seed", seed, "decides start, order and dropout", "seed");
   fields.add("eval_every", eval_every, "steps between evaluations, or: epoch", "eval-every");
-  fields.add("save_every", save_every, "steps between checkpoints; 0: at the end of every epoch", "save-every");
+  fields.add("save_every", save_every, "steps between checkpoints; 0: at the end of every epoch",
+             "save-every");
   fields.add("eval_batch", eval_batch, "examples per batch of an evaluation");
 }
 
 void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "processes that train together", "workers");
   fields.add("timeout", timeout, "seconds after which a worker that does not answer is given up", "timeout");
-  fields.add("drill", drill, "RANK:STEP:PHASE:kill|stop|hang: that worker fails there, to see what the others do");
+  fields.add("drill", drill,
+             "RANK:STEP:PHASE:kill|stop|hang: that worker fails there, to see what the others do");
 }
 
 void RunSpec::Compute::describe(Fields& fields) {
-  fields.add("threads", threads, "per worker; 0: one when workers share the machine, else all cores", "threads");
+  fields.add("threads", threads, "per worker; 0: one when workers share the machine, else all cores",
+             "threads");
 }
 
 void RunSpec::describe(Fields& fields) {
@@ -92,7 +101,8 @@ Fields RunSpec::fields() {
 
 std::string RunSpec::name() {
   const std::filesystem::path folder(model.name);
-  std::string short_model = folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
+  std::string short_model =
+      folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
   return fmt::format("{}-{}-{}-{}w-{}", task.name, short_model, strategy.name, comm.workers,
                      fields().hash().substr(0, 8));
 }
@@ -100,14 +110,16 @@ std::string RunSpec::name() {
 int64_t RunSpec::examples_per_step() const {
   if (train.accumulate < 1) throw ConfigError("--accumulate must be 1 or more, got {}", train.accumulate);
   if (train.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", train.batch_size);
-  if (train.global_batch < 0) throw ConfigError("--global-batch must be 1 or more, got {}", train.global_batch);
+  if (train.global_batch < 0)
+    throw ConfigError("--global-batch must be 1 or more, got {}", train.global_batch);
   if (train.batch_size > 0 && train.global_batch > 0) {
     throw ConfigError("--batch-size (per worker) and --global-batch exclude each other; give one of them");
   }
   if (train.global_batch > 0) {
     if (train.global_batch < comm.workers * train.accumulate) {
-      throw ConfigError("--global-batch {} is less than one example per worker and micro-batch ({} x {}); make it larger",
-                        train.global_batch, comm.workers, train.accumulate);
+      throw ConfigError(
+          "--global-batch {} is less than one example per worker and micro-batch ({} x {}); make it larger",
+          train.global_batch, comm.workers, train.accumulate);
     }
     return train.global_batch;
   }
@@ -123,13 +135,15 @@ void RunSpec::validate() const {
   parse_drill(comm.drill);
   require_strategy(strategy.name);
   if (strategy.name == "single" && comm.workers > 1) {
-    throw ConfigError("the strategy single trains with one worker, got --workers {}; choose another strategy or "
-                      "--workers 1",
-                      comm.workers);
+    throw ConfigError(
+        "the strategy single trains with one worker, got --workers {}; choose another strategy or "
+        "--workers 1",
+        comm.workers);
   }
   examples_per_step();
   if (train.epochs < 0 || train.steps < 0) throw ConfigError("--epochs and --steps must be 1 or more");
-  if (train.epochs > 0 && train.steps > 0) throw ConfigError("--epochs and --steps exclude each other; give one of them");
+  if (train.epochs > 0 && train.steps > 0)
+    throw ConfigError("--epochs and --steps exclude each other; give one of them");
   if (train.save_every < 0) throw ConfigError("--save-every must be 0 or more, got {}", train.save_every);
   if (train.eval_batch < 1) throw ConfigError("train.eval_batch must be 1 or more, got {}", train.eval_batch);
   if (train.eval_every != "epoch" && parse_integer(train.eval_every).value_or(0) < 1) {
@@ -138,18 +152,21 @@ void RunSpec::validate() const {
   if (task.max_length < 4 || task.max_length > 512) {
     throw ConfigError("--max-length must be between 4 and 512 tokens, got {}", task.max_length);
   }
-  for (const auto& [name, value] : {std::pair{"--dropout", model.dropout}, {"model.inner_dropout", model.inner_dropout}}) {
-    if (!(value >= 0 && value < 1)) throw ConfigError("{} must be at least 0 and below 1, got {}", name, value);
+  for (const auto& [name, value] :
+       {std::pair{"--dropout", model.dropout}, {"model.inner_dropout", model.inner_dropout}}) {
+    if (!(value >= 0 && value < 1))
+      throw ConfigError("{} must be at least 0 and below 1, got {}", name, value);
   }
   if (!(optim.clip >= 0)) throw ConfigError("--clip must be 0 (off) or more, got {}", optim.clip);
   if (compute.threads < 0) throw ConfigError("--threads must be 1 or more, got {}", compute.threads);
-  if (task.limit < 0 || task.test_limit < 0) throw ConfigError("task.limit and task.test_limit must be 0 or more");
+  if (task.limit < 0 || task.test_limit < 0)
+    throw ConfigError("task.limit and task.test_limit must be 0 or more");
 }
 
 bool may_change_on_resume(const std::string& field) {
-  static const std::set<std::string> free{"comm.timeout",     "comm.drill",       "compute.threads", "train.save_every",
-                                          "train.eval_batch", "train.eval_every", "train.steps",
-                                          "train.epochs",     "task.data",       "model.vocab"};
+  static const std::set<std::string> free{
+      "comm.timeout",     "comm.drill",  "compute.threads", "train.save_every", "train.eval_batch",
+      "train.eval_every", "train.steps", "train.epochs",    "task.data",        "model.vocab"};
   return free.contains(field);
 }
 

@@ -8,8 +8,8 @@
 
 namespace syncopate::run {
 
-/// One run, whole: everything that decides its result. Each group lists its fields once; flags, `--set`, experiment
-/// files, spec.json and the run's hash come from that list.
+/// One run, whole: everything that decides its result. Each group lists its fields once; flags, `--set`,
+/// experiment files, spec.json and the run's hash come from that list.
 struct RunSpec {
   struct Task {
     std::string name = "supersense";
@@ -80,16 +80,18 @@ struct RunSpec {
   } compute;
 
   void describe(Fields& fields);
-  Fields fields();           ///< points into this spec
-  std::string name();        ///< "supersense-bert-tiny-ddp-2w-<hash>", fit for a folder
+  Fields fields();     ///< points into this spec
+  std::string name();  ///< "supersense-bert-tiny-ddp-2w-<hash>", fit for a folder
 
   /// Examples per optimizer step over all workers. Throws ConfigError when the batch settings do not fit.
   int64_t examples_per_step() const;
-  /// Throws ConfigError for what no run could use: zero workers, both --epochs and --steps, an unknown strategy.
+  /// Throws ConfigError for what no run could use: zero workers, both --epochs and --steps, an unknown
+  /// strategy.
   void validate() const;
 };
 
-/// Settings that may change when a run resumes: they do not decide what is computed. Anything else must be equal.
+/// Settings that may change when a run resumes: they do not decide what is computed. Anything else must be
+/// equal.
 bool may_change_on_resume(const std::string& field);
 
 }  // namespace syncopate::run

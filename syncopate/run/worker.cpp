@@ -32,7 +32,8 @@ class Worker {
                                                         : default_threads(world_.local_size));
     membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)));
     if (membership_.lifeline && options_.give_up) {
-      membership_.lifeline->watch([this](const comm::Failure& failure) { options_.give_up(failure.for_others()); });
+      membership_.lifeline->watch(
+          [this](const comm::Failure& failure) { options_.give_up(failure.for_others()); });
     }
     try {
       const WorkerResult result = work();
@@ -62,7 +63,8 @@ class Worker {
     Materials materials = make_materials(spec_, plain);
     tensor::FlatParams params(materials.model->parameters());
     const auto optimizer = make_optimizer(spec_.optim, params);
-    parallel::Replica replica{.model = *materials.model, .params = params, .optimizer = *optimizer, .clip = spec_.optim.clip};
+    parallel::Replica replica{
+        .model = *materials.model, .params = params, .optimizer = *optimizer, .clip = spec_.optim.clip};
     comm::Metered group(std::move(membership_.group));
     const auto strategy = make_strategy(spec_.strategy, group);
     parallel::LocalEngine engine;
@@ -130,19 +132,22 @@ class Worker {
     std::filesystem::remove(folder_.done());
   }
 
-  void announce(Recorder& recorder, const Materials& materials, const tensor::FlatParams& params, int64_t steps) {
+  void announce(Recorder& recorder, const Materials& materials, const tensor::FlatParams& params,
+                int64_t steps) {
     if (world_.rank != 0) return;
     int64_t parameters = 0;
     for (const auto& entry : params.entries()) parameters += entry.size;
     recorder.say(compute_.sentence());
-    recorder.say(fmt::format("{} · {} ({:.1f} million parameters, {} words) · {} · {} worker{}{}", spec_.task.name,
-                             spec_.model.name, static_cast<double>(parameters) / 1e6, materials.tokenizer->size(),
-                             spec_.strategy.name, world_.size, world_.size == 1 ? "" : "s",
+    recorder.say(fmt::format("{} · {} ({:.1f} million parameters, {} words) · {} · {} worker{}{}",
+                             spec_.task.name, spec_.model.name, static_cast<double>(parameters) / 1e6,
+                             materials.tokenizer->size(), spec_.strategy.name, world_.size,
+                             world_.size == 1 ? "" : "s",
                              world_.launcher == "none" || world_.launcher == "syncopate"
                                  ? ""
                                  : fmt::format(" by {}", world_.launcher)));
-    recorder.say(fmt::format("{} training and {} test examples · {} per step · {} steps · into {}", materials.train->size(),
-                             materials.test->size(), spec_.examples_per_step(), steps, folder_.path.string()));
+    recorder.say(fmt::format("{} training and {} test examples · {} per step · {} steps · into {}",
+                             materials.train->size(), materials.test->size(), spec_.examples_per_step(),
+                             steps, folder_.path.string()));
     for (const std::string& note : materials.notes) recorder.say("note: " + note);
     nlohmann::ordered_json environment = compute_.to_json();
     environment["launcher"] = world_.launcher;
@@ -150,7 +155,8 @@ class Worker {
     write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
-  record::RunRecord conclude(const Materials& materials, const Recorder& recorder, const train::TrainResult& trained) {
+  record::RunRecord conclude(const Materials& materials, const Recorder& recorder,
+                             const train::TrainResult& trained) {
     record::RunRecord record;
     record.task = spec_.task.name;
     record.model = spec_.model.name;

@@ -13,8 +13,8 @@
 namespace syncopate::run {
 
 struct WorkerOptions {
-  std::string out;                         ///< the run's folder; empty: chosen after the spec's name
-  bool folder_is_ready = false;            ///< our launcher chose and made it
+  std::string out;               ///< the run's folder; empty: chosen after the spec's name
+  bool folder_is_ready = false;  ///< our launcher chose and made it
   bool resume = false;
   Progress::Style progress = Progress::Style::kLines;
   std::function<bool()> stop_requested;
@@ -33,8 +33,8 @@ struct WorkerResult {
   std::optional<record::RunRecord> record;  ///< rank 0, when the run is done
 };
 
-/// Trains as one worker of the run: joins the others, loads, trains, and (rank 0) writes the result and the model.
-/// Throws ReportedError, or another Error when it failed before it met the others.
+/// Trains as one worker of the run: joins the others, loads, trains, and (rank 0) writes the result and the
+/// model. Throws ReportedError, or another Error when it failed before it met the others.
 WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options);
 
 }  // namespace syncopate::run

@@ -9,12 +9,12 @@
 
 namespace syncopate::tensor {
 
-/// What a worker computes on at once. Text batches hold "input_ids", "token_type_ids", "attention_mask" [B, L]
-/// (int64) and "labels" [B].
+/// What a worker computes on at once. Text batches hold "input_ids", "token_type_ids", "attention_mask" [B,
+/// L] (int64) and "labels" [B].
 struct Batch {
   std::map<std::string, at::Tensor> fields;
-  std::vector<int64_t> ids;    ///< stable numbers of the examples in their data set
-  int64_t real_tokens = 0;     ///< without padding
+  std::vector<int64_t> ids;  ///< stable numbers of the examples in their data set
+  int64_t real_tokens = 0;   ///< without padding
 
   int64_t size() const { return static_cast<int64_t>(ids.size()); }
   const at::Tensor& at(const std::string& name) const { return fields.at(name); }
@@ -22,7 +22,7 @@ struct Batch {
 
 /// A loss as a sum and what it is a sum over: workers differ in count, so a mean alone could not be averaged.
 struct Loss {
-  at::Tensor sum;       ///< scalar, differentiable
+  at::Tensor sum;  ///< scalar, differentiable
   int64_t count = 0;
 };
 
@@ -33,8 +33,8 @@ struct NamedTensor {
 
 /// Rows of an embedding table that a batch reads: the only rows whose gradient can differ from zero.
 struct RowUse {
-  at::Tensor table;     ///< the parameter, [rows, width]
-  at::Tensor rows;      ///< int64 row numbers, repeats allowed
+  at::Tensor table;  ///< the parameter, [rows, width]
+  at::Tensor rows;   ///< int64 row numbers, repeats allowed
 };
 
 }  // namespace syncopate::tensor

@@ -38,7 +38,9 @@ FlatParams::FlatParams(const std::vector<NamedTensor>& parameters) {
   }
 }
 
-at::Tensor FlatParams::value_of(const Entry& entry) const { return values.narrow(0, entry.offset, entry.size); }
+at::Tensor FlatParams::value_of(const Entry& entry) const {
+  return values.narrow(0, entry.offset, entry.size);
+}
 at::Tensor FlatParams::grad_of(const Entry& entry) const { return grads.narrow(0, entry.offset, entry.size); }
 
 const FlatParams::Entry* FlatParams::find(const at::Tensor& table) const {

@@ -10,20 +10,21 @@
 
 namespace syncopate::tensor {
 
-/// Every parameter a view into one contiguous tensor and every gradient likewise, laid out in the order gradients
-/// become ready (the reverse of the forward pass), each aligned to 64 bytes. So averaging is one call, a bucket is a
-/// `narrow` and the optimizer is one pass over one array. The gaps between parameters stay zero.
+/// Every parameter a view into one contiguous tensor and every gradient likewise, laid out in the order
+/// gradients become ready (the reverse of the forward pass), each aligned to 64 bytes. So averaging is one
+/// call, a bucket is a `narrow` and the optimizer is one pass over one array. The gaps between parameters
+/// stay zero.
 ///
-/// The model's tensors are rebound to the views on construction and keep them alive. Nothing else may rebind a
-/// parameter or its gradient; `check_views` says so when something did.
+/// The model's tensors are rebound to the views on construction and keep them alive. Nothing else may rebind
+/// a parameter or its gradient; `check_views` says so when something did.
 class FlatParams {
  public:
   struct Entry {
     std::string name;
-    at::Tensor parameter;    ///< the model's own tensor
-    int64_t offset = 0;      ///< in elements, into `values` and `grads`
+    at::Tensor parameter;  ///< the model's own tensor
+    int64_t offset = 0;    ///< in elements, into `values` and `grads`
     int64_t size = 0;
-    bool decay = true;       ///< matrices and tables decay; biases and LayerNorm do not
+    bool decay = true;  ///< matrices and tables decay; biases and LayerNorm do not
   };
 
   /// `parameters` in the order the forward pass uses them; all of one floating type and device.

@@ -25,8 +25,9 @@ std::string checksum_of(const std::vector<tensor::NamedTensor>& tensors, const s
 }
 
 [[noreturn]] void damaged(const std::filesystem::path& path, const std::string& why) {
-  throw DataError("the checkpoint {} is damaged ({}); start again without --resume, or restore it from a copy",
-                  path.string(), why);
+  throw DataError(
+      "the checkpoint {} is damaged ({}); start again without --resume, or restore it from a copy",
+      path.string(), why);
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   try {
     const tensor::SafetensorsFile file(path);
     const auto& metadata = file.metadata();
-    if (!metadata.contains("state") || !metadata.contains("checksum")) damaged(path, "it holds no training state");
+    if (!metadata.contains("state") || !metadata.contains("checksum"))
+      damaged(path, "it holds no training state");
     state = metadata.at("state");
     sum = metadata.at("checksum");
     for (const auto& [name, info] : file.tensors()) checkpoint.tensors.push_back({name, file.read(name)});
@@ -62,15 +64,16 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   return checkpoint;
 }
 
-void restore_tensors(const std::vector<tensor::NamedTensor>& from, const std::vector<tensor::NamedTensor>& into,
-                     const std::filesystem::path& path) {
+void restore_tensors(const std::vector<tensor::NamedTensor>& from,
+                     const std::vector<tensor::NamedTensor>& into, const std::filesystem::path& path) {
   for (const auto& [name, target] : into) {
     const tensor::NamedTensor* found = nullptr;
     for (const auto& candidate : from) found = candidate.name == name ? &candidate : found;
     if (found == nullptr || found->tensor.sizes() != target.sizes()) {
-      throw DataError("the checkpoint {} does not fit this run: {} is {}; resume with the model and optimizer it was "
-                      "made with",
-                      path.string(), name, found == nullptr ? "missing" : "of another shape");
+      throw DataError(
+          "the checkpoint {} does not fit this run: {} is {}; resume with the model and optimizer it was "
+          "made with",
+          path.string(), name, found == nullptr ? "missing" : "of another shape");
     }
     at::Tensor(target).detach().copy_(found->tensor);
   }

@@ -8,9 +8,9 @@
 
 namespace syncopate::train {
 
-/// Everything needed to go on as if never stopped: tensors (parameters, optimizer) and plain state (step, loader
-/// position, epoch sums, random streams, machine). One safetensors file, replaced atomically; a checksum over names,
-/// shapes, state and data is part of it.
+/// Everything needed to go on as if never stopped: tensors (parameters, optimizer) and plain state (step,
+/// loader position, epoch sums, random streams, machine). One safetensors file, replaced atomically; a
+/// checksum over names, shapes, state and data is part of it.
 struct Checkpoint {
   std::vector<tensor::NamedTensor> tensors;
   nlohmann::ordered_json state;
@@ -23,7 +23,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
 /// Copies `from` into `into` by name, in place; throws DataError when names or shapes differ.
-void restore_tensors(const std::vector<tensor::NamedTensor>& from, const std::vector<tensor::NamedTensor>& into,
-                     const std::filesystem::path& path);
+void restore_tensors(const std::vector<tensor::NamedTensor>& from,
+                     const std::vector<tensor::NamedTensor>& into, const std::filesystem::path& path);
 
 }  // namespace syncopate::train

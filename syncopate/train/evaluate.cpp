@@ -11,7 +11,8 @@
 
 namespace syncopate::train {
 
-void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t first, int64_t last, int64_t batch_size,
+void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t first, int64_t last,
+                     int64_t batch_size,
                      const std::function<void(const at::Tensor& output, const tensor::Batch& batch)>& use) {
   const at::NoGradGuard no_grad;
   model.set_mode({.training = false});
@@ -24,7 +25,8 @@ void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t fir
   }
 }
 
-record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group, int64_t batch_size) {
+record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group,
+                            int64_t batch_size) {
   const Stopwatch watch;
   const auto share = data::evaluation_share(dataset.size(), group.size(), group.rank());
   at::Tensor sums = at::zeros({3}, at::kDouble);  // loss, count, right answers

@@ -9,12 +9,15 @@
 
 namespace syncopate::train {
 
-/// Calls `use(output, batch)` for every batch of `first..last-1`, in order, with dropout off and no gradients.
-void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t first, int64_t last, int64_t batch_size,
+/// Calls `use(output, batch)` for every batch of `first..last-1`, in order, with dropout off and no
+/// gradients.
+void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t first, int64_t last,
+                     int64_t batch_size,
                      const std::function<void(const at::Tensor& output, const tensor::Batch& batch)>& use);
 
-/// Scores the model on the whole data set. Each rank takes a share; sums and counts are exchanged, so the result is
-/// that of one rank alone, up to the rounding of a sum. Collective; the same on every rank.
-record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group, int64_t batch_size);
+/// Scores the model on the whole data set. Each rank takes a share; sums and counts are exchanged, so the
+/// result is that of one rank alone, up to the rounding of a sum. Collective; the same on every rank.
+record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group,
+                            int64_t batch_size);
 
 }  // namespace syncopate::train

@@ -64,8 +64,8 @@ bool Trainer::train_step(int64_t step) {
   const Stopwatch exchange;
   totals.wait();
   if (!std::isfinite(totals.loss_sum())) {
-    throw DivergedError("the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1",
-                        step + 1);
+    throw DivergedError(
+        "the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1", step + 1);
   }
   replica.count = totals.count();
   parts_.strategy.step(replica);
@@ -149,7 +149,8 @@ void Trainer::save(int64_t steps_done) {
 int64_t Trainer::restore() {
   const Checkpoint checkpoint = load_checkpoint(options_.checkpoint);
   std::vector<tensor::NamedTensor> into{{"parameters", parts_.replica.params.values}};
-  for (const auto& named : parts_.replica.optimizer.state()) into.push_back({"optimizer." + named.name, named.tensor});
+  for (const auto& named : parts_.replica.optimizer.state())
+    into.push_back({"optimizer." + named.name, named.tensor});
   restore_tensors(checkpoint.tensors, into, options_.checkpoint);
   const auto& state = checkpoint.state;
   parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));

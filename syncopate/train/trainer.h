@@ -19,13 +19,13 @@
 namespace syncopate::train {
 
 struct TrainerOptions {
-  int64_t steps = 1;              ///< optimizer steps in all
-  int64_t eval_every = 0;         ///< steps; 0: at the end of every epoch
-  int64_t save_every = 0;         ///< steps; 0: at the end of every epoch; always at the end and when interrupted
+  int64_t steps = 1;       ///< optimizer steps in all
+  int64_t eval_every = 0;  ///< steps; 0: at the end of every epoch
+  int64_t save_every = 0;  ///< steps; 0: at the end of every epoch; always at the end and when interrupted
   int64_t eval_batch = 64;
   uint64_t seed = 0;
-  std::filesystem::path checkpoint;        ///< empty: none
-  nlohmann::ordered_json environment;      ///< kept in checkpoints: what the bits depend on beside the settings
+  std::filesystem::path checkpoint;    ///< empty: none
+  nlohmann::ordered_json environment;  ///< kept in checkpoints: what the bits depend on beside the settings
 };
 
 /// What a run is told about while it goes on; called on every rank, in the training thread.
@@ -46,8 +46,8 @@ struct TrainResult {
   int64_t steps = 0;
   bool interrupted = false;
   std::vector<record::EpochRecord> epochs;
-  std::optional<record::EvalRecord> eval;     ///< of the final parameters
-  double bytes_sent = 0;                      ///< by all ranks together, in all steps
+  std::optional<record::EvalRecord> eval;  ///< of the final parameters
+  double bytes_sent = 0;                   ///< by all ranks together, in all steps
 };
 
 /// The training loop. Owns nothing it is given; all of it must outlive the trainer.
@@ -59,24 +59,24 @@ class Trainer {
     parallel::Strategy& strategy;
     comm::Metered& group;
     data::Loader& loader;
-    const data::Dataset* test = nullptr;      ///< null: no evaluation
+    const data::Dataset* test = nullptr;  ///< null: no evaluation
     const optim::Schedule& schedule;
     Listener& listener;
   };
 
   Trainer(Parts parts, TrainerOptions options) : parts_(parts), options_(std::move(options)) {}
 
-  /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError on every rank at
-  /// the same step when the loss is not a number.
+  /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError on every
+  /// rank at the same step when the loss is not a number.
   TrainResult run(bool resume);
 
  private:
-  bool train_step(int64_t step);              ///< false: some rank was asked to stop
+  bool train_step(int64_t step);  ///< false: some rank was asked to stop
   void end_of_epoch(int64_t steps_done);
   void evaluate_now(int64_t steps_done);
   void save(int64_t steps_done);
   int64_t restore();
-  double bytes_sent_by_all();                 ///< collective
+  double bytes_sent_by_all();  ///< collective
   void phase(int64_t step, const char* name) { parts_.listener.phase(step, name); }
 
   Parts parts_;
@@ -87,10 +87,10 @@ class Trainer {
     int64_t epoch = 0;
     double loss = 0, count = 0, seconds = 0;
   } sums_;
-  double bytes_sent_ = 0;                     ///< by this rank, in the steps of this process
-  double bytes_before_ = 0;                   ///< by all ranks, before the checkpoint
+  double bytes_sent_ = 0;    ///< by this rank, in the steps of this process
+  double bytes_before_ = 0;  ///< by all ranks, before the checkpoint
   int64_t evals_ = 0;
-  int64_t eval_step_ = -1;                    ///< steps done when result_.eval was taken
+  int64_t eval_step_ = -1;  ///< steps done when result_.eval was taken
   bool epoch_ended_ = false;
 };
 

@@ -1,6 +1,8 @@
 // The program as a person uses it: what it leaves, what it says when something is wrong.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/runs.h"
 
 namespace syncopate::test {
@@ -43,19 +45,21 @@ TEST_F(CommandLine, ARunLeavesItsRecordsAndAModelThatCanBeUsed) {
       train("run", {"--strategy", "ddp", "--workers", "2", "--epochs", "12", "--json", "--accumulate", "2"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto run_dir = folder_ / "run";
-  for (const char* name : {"spec.json", "env.json", "steps.jsonl", "evals.jsonl", "loss_0.txt", "loss_1.txt", "result.json",
-                           "rank1.log", "model/config.json", "model/model.safetensors", "model/vocab.txt", "DONE"}) {
+  for (const char* name :
+       {"spec.json", "env.json", "steps.jsonl", "evals.jsonl", "loss_0.txt", "loss_1.txt", "result.json",
+        "rank1.log", "model/config.json", "model/model.safetensors", "model/vocab.txt", "DONE"}) {
     EXPECT_TRUE(std::filesystem::exists(run_dir / name)) << name;
   }
   const size_t last_line = result.out.rfind('\n', result.out.size() - 2);
   const Json printed = Json::parse(result.out.substr(last_line == std::string::npos ? 0 : last_line + 1));
   EXPECT_EQ(printed, Json::parse(read_text(run_dir / "result.json")));
-  for (const char* key : {"task", "model", "strategy", "workers", "steps", "examples", "ms_per_iteration", "compute_ms",
-                          "exchange_ms", "examples_per_s", "bytes_sent_per_step", "train_loss", "train_seconds", "epochs",
-                          "eval", "run_dir"}) {
+  for (const char* key : {"task", "model", "strategy", "workers", "steps", "examples", "ms_per_iteration",
+                          "compute_ms", "exchange_ms", "examples_per_s", "bytes_sent_per_step", "train_loss",
+                          "train_seconds", "epochs", "eval", "run_dir"}) {
     EXPECT_TRUE(printed.contains(key)) << key;
   }
-  EXPECT_EQ(printed["steps"], 84);  // 64 examples, ten a step: six whole batches and one of four, twelve times
+  EXPECT_EQ(printed["steps"],
+            84);  // 64 examples, ten a step: six whole batches and one of four, twelve times
   EXPECT_EQ(printed["examples"], 64 * 12);
   EXPECT_EQ(printed["epochs"].size(), 12u);
   EXPECT_GT(printed["eval"]["accuracy"], 0.9) << "the task is easy";
@@ -91,12 +95,13 @@ TEST_F(CommandLine, ARunLeavesItsRecordsAndAModelThatCanBeUsed) {
 
 TEST_F(CommandLine, TrainingGoesOnFromAModelFolder) {
   ASSERT_EQ(train("first", {"--strategy", "single", "--epochs", "8"}).exit_code, 0);
-  const CommandResult again =
-      train("second", {"--strategy", "single", "--steps", "1", "--model", folder_ / "first/model", "--lr", "0", "--json"});
+  const CommandResult again = train("second", {"--strategy", "single", "--steps", "1", "--model",
+                                               folder_ / "first/model", "--lr", "0", "--json"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   const Json before = Json::parse(read_text(folder_ / "first/result.json"));
   EXPECT_EQ(Json::parse(again.out)["eval"]["accuracy"], before["eval"]["accuracy"]);
-  EXPECT_EQ(read_text(folder_ / "first/model/model.safetensors"), read_text(folder_ / "second/model/model.safetensors"));
+  EXPECT_EQ(read_text(folder_ / "first/model/model.safetensors"),
+            read_text(folder_ / "second/model/model.safetensors"));
 }
 
 TEST_F(CommandLine, ResumingWhatIsDoneSaysTheSameAgain) {
@@ -113,10 +118,42 @@ TEST_F(CommandLine, ResumingWhatIsDoneSaysTheSameAgain) {
 
 TEST_F(CommandLine, ALossThatIsNotANumberIsCodeFive) {
   for (const char* workers : {"1", "2"}) {
-    const CommandResult result = train(std::string("run") + workers, {"--strategy", "ddp", "--workers", workers, "--steps",
-                                                                      "40", "--lr", "1e30", "--warmup", "0", "--clip", "0"});
+    const CommandResult result =
+        train(std::string("run") + workers, {"--strategy", "ddp", "--workers", workers, "--steps", "40",
+                                             "--lr", "1e30", "--warmup", "0", "--clip", "0"});
     expect_complaint(result, 5, "is not a number; try a smaller --lr");
   }
+}
+
+TEST_F(CommandLine, TheProgramTrainsAsTransformersDoes) {
+  SYNCOPATE_NEED_SHARED(oracle, "oracles/tiny-bert-cls");
+  const Json trace = Json::parse(read_text(oracle / "trace.json"));
+  std::string rows = "index\tsentence1\tsentence2\tlabel\n";
+  for (const Json& row : trace["rows"]) {
+    rows += "0\t" + row[0].get<std::string>() + "\t" + row[1].get<std::string>() + "\t" +
+            (row[2] == 0 ? "entailment" : "not_entailment") + "\n";
+  }
+  std::filesystem::create_directories(folder_ / "rte");
+  for (const char* name : {"train.tsv", "dev.tsv"}) write_text(folder_ / "rte" / name, rows);
+  const auto furthest = [&](const std::string& name, const Words& more) {
+    Words words{"--task", "rte", "--data", folder_ / "rte", "--model", oracle, "--no-shuffle", "--global-batch", "8",
+                "--steps", "10", "--weight-decay", "0.1", "--schedule", "constant", "--warmup", "0", "--clip", "0",
+                "--max-length", "128"};
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = train(name, words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    double worst = 0;
+    const std::vector<double> losses = losses_of(folder_ / name);
+    EXPECT_EQ(losses.size(), 10u);
+    for (size_t i = 0; i < losses.size(); ++i) {
+      const double expected = trace["losses"][i];
+      worst = std::max(worst, std::abs(losses[i] - expected) / expected);
+    }
+    return worst;
+  };
+  EXPECT_LT(furthest("one", {"--strategy", "single"}), 5e-6);
+  EXPECT_LT(furthest("two", {"--strategy", "ddp", "--workers", "2"}), 5e-6);
+  EXPECT_GT(furthest("foil", {"--strategy", "single", "--weight-decay", "0"}), 5e-6);
 }
 
 TEST_F(CommandLine, TokenizeShowsWhatAModelSees) {
@@ -124,25 +161,30 @@ TEST_F(CommandLine, TokenizeShowsWhatAModelSees) {
   write_text(folder_ / "texts", "Hello, worlds\n\n");
   const CommandResult plain = run({"tokenize", "--vocab", folder_ / "vocab.txt", folder_ / "texts"});
   EXPECT_EQ(plain.out,
-            "{\"ids\":[2,5,8,6,7,3],\"types\":[0,0,0,0,0,0],\"tokens\":[\"[CLS]\",\"hello\",\",\",\"world\",\"##s\",\"[SEP]\"]}\n"
+            "{\"ids\":[2,5,8,6,7,3],\"types\":[0,0,0,0,0,0],\"tokens\":[\"[CLS]\",\"hello\",\",\",\"world\","
+            "\"##s\",\"[SEP]\"]}\n"
             "{\"ids\":[2,3],\"types\":[0,0],\"tokens\":[\"[CLS]\",\"[SEP]\"]}\n");
   write_text(folder_ / "pairs", "{\"a\":\"hello hello\",\"b\":\"world\"}\n{\"text\":\"hello\"}\n");
   const CommandResult pairs =
       run({"tokenize", "--vocab", folder_ / "vocab.txt", "--jsonl", "--max-length", "5", folder_ / "pairs"});
   EXPECT_EQ(pairs.out,
-            "{\"ids\":[2,5,3,6,3],\"types\":[0,0,0,1,1],\"tokens\":[\"[CLS]\",\"hello\",\"[SEP]\",\"world\",\"[SEP]\"]}\n"
+            "{\"ids\":[2,5,3,6,3],\"types\":[0,0,0,1,1],\"tokens\":[\"[CLS]\",\"hello\",\"[SEP]\",\"world\","
+            "\"[SEP]\"]}\n"
             "{\"ids\":[2,5,3],\"types\":[0,0,0],\"tokens\":[\"[CLS]\",\"hello\",\"[SEP]\"]}\n");
-  const CommandResult bare = run({"tokenize", "--vocab", folder_ / "vocab.txt", "--no-special", folder_ / "texts"});
+  const CommandResult bare =
+      run({"tokenize", "--vocab", folder_ / "vocab.txt", "--no-special", folder_ / "texts"});
   EXPECT_EQ(bare.out.substr(0, 17), "{\"ids\":[5,8,6,7],");
 }
 
 TEST_F(CommandLine, CompareRunsTheRowsAndResumesByLooking) {
-  write_text(folder_ / "x.toml", "title = \"two ways\"\n[settings]\ntask = \"sst2\"\ndata = \"" + data_ +
-                                     "\"\nglobal_batch = 8\nmax_length = 16\nepochs = 2\nthreads = 1\n"
-                                     "[[row]]\nstrategy = \"single\"\n[[row]]\nstrategy = \"all-reduce\"\nworkers = 2\n");
+  write_text(folder_ / "x.toml",
+             "title = \"two ways\"\n[settings]\ntask = \"sst2\"\ndata = \"" + data_ +
+                 "\"\nglobal_batch = 8\nmax_length = 16\nepochs = 2\nthreads = 1\n"
+                 "[[row]]\nstrategy = \"single\"\n[[row]]\nstrategy = \"all-reduce\"\nworkers = 2\n");
   const CommandResult first = run({"compare", folder_ / "x.toml", "--out", folder_ / "runs"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  for (const char* word : {"strategy", "ms/iteration", "exchange", "speed-up", "single", "all-reduce", "1.00x"}) {
+  for (const char* word :
+       {"strategy", "ms/iteration", "exchange", "speed-up", "single", "all-reduce", "1.00x"}) {
     EXPECT_NE(first.out.find(word), std::string::npos) << first.out;
   }
   EXPECT_EQ(Json::parse(read_text(folder_ / "runs/comparison.json")).size(), 2u);
@@ -167,7 +209,8 @@ TEST_F(CommandLine, WrongSettingsAreOneSentenceAndCodeTwo) {
   expect_complaint(train("a", {"--workers", "0"}), 2, "--workers must be 1 or more, got 0");
   expect_complaint(train("a", {"--workers", "two"}), 2, "comm.workers must be a whole number, got \"two\"");
   expect_complaint(train("a", {"--strategy", "single", "--workers", "2"}), 2, "one worker");
-  expect_complaint(train("a", {"--set", "strategy.bukket_mib=3"}), 2, "did you mean \"strategy.bucket_mib\"?");
+  expect_complaint(train("a", {"--set", "strategy.bukket_mib=3"}), 2,
+                   "did you mean \"strategy.bucket_mib\"?");
   expect_complaint(train("a", {"--optimizer", "adam"}), 2, "unknown optimizer \"adam\"");
   expect_complaint(train("a", {"--model", "bert-tiyn"}), 2, "did you mean \"bert-tiny\"?");
   expect_complaint(train("a", {"--task", "sst3"}), 2, "did you mean \"sst2\"?");
@@ -214,7 +257,8 @@ TEST_F(CommandLine, WrongModelFoldersAreOneSentenceAndCodeThree) {
   write_text(cut / "model.safetensors", weights.substr(0, weights.size() - 100));
   expect_complaint(score(cut), 3, "model.safetensors");
   const auto lying = copy("lying");
-  write_text(lying / "model.safetensors", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + weights.substr(8));
+  write_text(lying / "model.safetensors",
+             std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8) + weights.substr(8));
   expect_complaint(score(lying), 3, "model.safetensors");
   const auto shape = copy("shape");
   std::string config = read_text(shape / "config.json");
@@ -228,18 +272,20 @@ TEST_F(CommandLine, WrongModelFoldersAreOneSentenceAndCodeThree) {
   std::filesystem::remove(bare / "vocab.txt");
   expect_complaint(score(bare), 3, "vocab.txt");
   expect_complaint(score(folder_ / "none"), 3, "none");
-  expect_complaint(run({"evaluate", "--task", "rte", "--data", data_ + "/dev.tsv", "--model", good}), 3, "sentence1");
+  expect_complaint(run({"evaluate", "--task", "rte", "--data", data_ + "/dev.tsv", "--model", good}), 3,
+                   "sentence1");
 }
 
 TEST_F(CommandLine, AFullDiskAtACheckpointIsOneSentenceAndLeavesNoHalfFile) {
   // A disk of 3 MB in a mount namespace of its own: the records fit, the checkpoint (5 MB) does not.
   const std::string script =
-      "mount -t tmpfs -o size=3m none \"$0\" && cd / && \"$@\"; code=$?; ls -a \"$0/run\" | grep -c writing; exit $code";
+      "mount -t tmpfs -o size=3m none \"$0\" && cd / && \"$@\"; code=$?; ls -a \"$0/run\" | grep -c writing; "
+      "exit $code";
   const std::filesystem::path disk = folder_ / "disk";
   std::filesystem::create_directories(disk);
   Words words{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, disk.string()};
-  const Words command =
-      train_command(data_, disk / "run", {"--strategy", "ddp", "--workers", "2", "--steps", "50", "--save-every", "5"});
+  const Words command = train_command(
+      data_, disk / "run", {"--strategy", "ddp", "--workers", "2", "--steps", "50", "--save-every", "5"});
   words.insert(words.end(), command.begin(), command.end());
   const CommandResult result = run_command(words);
   expect_complaint(result, 3, "No space left on device");

@@ -30,9 +30,10 @@ TEST(Experiment, TheQuickstartHasFourRowsOnTheSameBatch) {
 
 TEST(Experiment, ARowChangesWhatItNames) {
   const test::TempDir folder;
-  test::write_text(folder / "x.toml",
-                   "[settings]\nlr = 0.25\nstrategy.bucket_mib = 3\n[[row]]\nstrategy.name = \"ddp\"\nworkers = 2\n"
-                   "[[row]]\nstrategy = \"single\"\nlr = 0.5\n");
+  test::write_text(
+      folder / "x.toml",
+      "[settings]\nlr = 0.25\nstrategy.bucket_mib = 3\n[[row]]\nstrategy.name = \"ddp\"\nworkers = 2\n"
+      "[[row]]\nstrategy = \"single\"\nlr = 0.5\n");
   const Experiment experiment = read_experiment(folder / "x.toml");
   EXPECT_EQ(experiment.rows[0].optim.lr, 0.25);
   EXPECT_EQ(experiment.rows[0].strategy.bucket_mib, 3);
@@ -43,7 +44,8 @@ TEST(Experiment, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(complaint("[[row]\n").find("x.toml:1: "), std::string::npos);
   EXPECT_NE(complaint("").find("lists nothing to run"), std::string::npos);
   EXPECT_NE(complaint("[setings]\n[[row]]\n").find("did you mean \"settings\"?"), std::string::npos);
-  EXPECT_NE(complaint("[[row]]\nstrategy=\"single\"\n[[row]]\nstrategy = \"dpd\"\n").find("row 2: unknown strategy \"dpd\"; did you mean \"ddp\"?"),
+  EXPECT_NE(complaint("[[row]]\nstrategy=\"single\"\n[[row]]\nstrategy = \"dpd\"\n")
+                .find("row 2: unknown strategy \"dpd\"; did you mean \"ddp\"?"),
             std::string::npos);
   EXPECT_NE(complaint("[[row]]\nlr = [1]\n").find("row 1: lr must be"), std::string::npos);
 }

@@ -25,7 +25,8 @@ void expect_same_bits(const Trace& a, const Trace& b) {
 }
 
 void expect_replicas_equal(const Trace& trace) {
-  for (const at::Tensor& parameters : trace.parameters) EXPECT_TRUE(at::equal(parameters, trace.parameters[0]));
+  for (const at::Tensor& parameters : trace.parameters)
+    EXPECT_TRUE(at::equal(parameters, trace.parameters[0]));
 }
 
 class Law : public testing::TestWithParam<int> {};

@@ -79,7 +79,8 @@ class LossListener : public train::Listener {
   int64_t stop_after_, done_ = 0;
 };
 
-void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace, std::vector<double>& losses) {
+void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
+                std::vector<double>& losses) {
   comm::Metered group(std::move(mine));
   nn::BertConfig config;
   config.vocab_size = kVocabulary;
@@ -95,7 +96,8 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   const auto model = nn::make_bert(config, mix_key(rig.seed, group.rank()));
   tensor::FlatParams params(model->parameters());
   const auto optimizer = run::make_optimizer(rig.optim, params);
-  parallel::Replica replica{.model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
+  parallel::Replica replica{
+      .model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
   const auto strategy = run::make_strategy(rig.strategy, group);
   parallel::LocalEngine engine;
   data::Loader loader(toy_data(rig.examples, 17), {.global_batch = rig.global_batch,

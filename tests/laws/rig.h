@@ -24,18 +24,18 @@ struct Rig {
   int64_t global_batch = 12;
   int accumulate = 1;
   int64_t steps = 50;
-  int64_t examples = 70;      ///< not a multiple of the batch: the last one of an epoch is partial
+  int64_t examples = 70;  ///< not a multiple of the batch: the last one of an epoch is partial
   double dropout = 0;
   uint64_t seed = 3;
   int64_t save_every = 0;
   std::filesystem::path checkpoint;
   bool resume = false;
-  int64_t stop_after = 0;     ///< asks for an end in this step; 0: never
+  int64_t stop_after = 0;  ///< asks for an end in this step; 0: never
 };
 
 struct Trace {
-  std::vector<double> losses;             ///< global mean, by step
-  std::vector<at::Tensor> parameters;     ///< flat, by rank
+  std::vector<double> losses;          ///< global mean, by step
+  std::vector<at::Tensor> parameters;  ///< flat, by rank
   double accuracy = 0;
 };
 

@@ -1,5 +1,5 @@
-// What the others do when a worker dies, hangs or is interrupted. The failures are real: the drill makes a worker
-// send itself SIGKILL or SIGSTOP at a known place.
+// What the others do when a worker dies, hangs or is interrupted. The failures are real: the drill makes a
+// worker send itself SIGKILL or SIGSTOP at a known place.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -39,18 +39,19 @@ struct Death {
 };
 
 class KilledRank : public Failure, public testing::WithParamInterface<Death> {};
-INSTANTIATE_TEST_SUITE_P(Places, KilledRank,
-                         testing::Values(Death{0, 4, "forward"}, Death{2, 4, "forward"}, Death{0, 4, "backward"},
-                                         Death{1, 4, "backward"}, Death{0, 4, "exchange"}, Death{0, 4, "evaluation"},
-                                         Death{2, 4, "evaluation"}, Death{0, 6, "checkpoint"}, Death{1, 6, "checkpoint"}),
-                         [](const auto& at) { return std::string(at.param.phase) + std::to_string(at.param.rank); });
+INSTANTIATE_TEST_SUITE_P(
+    Places, KilledRank,
+    testing::Values(Death{0, 4, "forward"}, Death{2, 4, "forward"}, Death{0, 4, "backward"},
+                    Death{1, 4, "backward"}, Death{0, 4, "exchange"}, Death{0, 4, "evaluation"},
+                    Death{2, 4, "evaluation"}, Death{0, 6, "checkpoint"}, Death{1, 6, "checkpoint"}),
+    [](const auto& at) { return std::string(at.param.phase) + std::to_string(at.param.rank); });
 
 TEST_P(KilledRank, EndsAllOthersWithinThreeSecondsAndIsNamed) {
   const Death death = GetParam();
-  const CommandResult result = run_command(
-      command("run", {"--workers", "3", "--eval-every", "4", "--save-every", "6", "--set",
-                      "comm.drill=" + std::to_string(death.rank) + ":" + std::to_string(death.step) + ":" + death.phase +
-                          ":kill"}));
+  const CommandResult result =
+      run_command(command("run", {"--workers", "3", "--eval-every", "4", "--save-every", "6", "--set",
+                                  "comm.drill=" + std::to_string(death.rank) + ":" +
+                                      std::to_string(death.step) + ":" + death.phase + ":kill"}));
   EXPECT_LT(seconds_since_last_step("run"), 3.0);
   EXPECT_EQ(result.exit_code, 4) << result.err;
   const std::string who = "rank " + std::to_string(death.rank);
@@ -65,8 +66,8 @@ TEST_P(KilledRank, EndsAllOthersWithinThreeSecondsAndIsNamed) {
 }
 
 TEST_F(Failure, AFrozenWorkerIsGivenUpAtTheDeadline) {
-  const CommandResult result =
-      run_command(command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.drill=1:4:forward:stop"}));
+  const CommandResult result = run_command(
+      command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.drill=1:4:forward:stop"}));
   EXPECT_LT(seconds_since_last_step("run"), 4.0 + 3.0);
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_NE(result.err.find("rank 1"), std::string::npos) << result.err;
@@ -75,8 +76,8 @@ TEST_F(Failure, AFrozenWorkerIsGivenUpAtTheDeadline) {
 }
 
 TEST_F(Failure, AHangingWorkerIsGivenUpAtTheDeadline) {
-  const CommandResult result =
-      run_command(command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.drill=2:4:backward:hang"}));
+  const CommandResult result = run_command(
+      command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.drill=2:4:backward:hang"}));
   EXPECT_LT(seconds_since_last_step("run"), 4.0 + 3.0);
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_NE(result.err.find("rank 2"), std::string::npos) << result.err;
@@ -97,7 +98,8 @@ TEST_F(Failure, KillingTheLauncherLeavesNoOrphan) {
 
 TEST_F(Failure, CtrlCTwiceStopsAtOnce) {
   // A worker that hangs cannot end in order: the first Ctrl-C waits for it, the second does not.
-  Process launcher(command("run", {"--workers", "2", "--timeout", "600", "--set", "comm.drill=1:5:forward:hang"}));
+  Process launcher(
+      command("run", {"--workers", "2", "--timeout", "600", "--set", "comm.drill=1:5:forward:hang"}));
   ASSERT_TRUE(launcher.until([&] { return steps("run") >= 4; })) << launcher.err();
   launcher.signal(SIGINT);
   ::usleep(500000);
@@ -134,7 +136,8 @@ TEST_F(Failure, StartedByHandTheSurvivorsNameTheDeadThemselves) {
         continue;
       }
       EXPECT_EQ(result.exit_code, 4) << result.err;
-      EXPECT_NE(result.err.find("rank " + std::to_string(dead) + " died during backward of step 5"), std::string::npos)
+      EXPECT_NE(result.err.find("rank " + std::to_string(dead) + " died during backward of step 5"),
+                std::string::npos)
           << result.err;
     }
     EXPECT_LT(seconds_since_last_step(name), 3.0);
@@ -144,7 +147,8 @@ TEST_F(Failure, StartedByHandTheSurvivorsNameTheDeadThemselves) {
 TEST_F(Failure, ATakenPortIsOneSentence) {
   const std::string port = std::to_string(29950 + ::getpid() % 40);
   Process holder({"python3", "-c",
-                  "import socket,sys,time;s=socket.socket();s.bind(('127.0.0.1'," + port + "));s.listen();print('ready',file=sys.stderr,flush=True);time.sleep(60)"});
+                  "import socket,sys,time;s=socket.socket();s.bind(('127.0.0.1'," + port +
+                      "));s.listen();print('ready',file=sys.stderr,flush=True);time.sleep(60)"});
   ASSERT_TRUE(holder.until([&] { return !holder.err().empty(); }));
   const CommandResult result =
       run_command(command("run", {"--rank", "0", "--world-size", "2", "--master", "127.0.0.1:" + port}));

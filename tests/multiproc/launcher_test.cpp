@@ -41,20 +41,25 @@ TEST_F(Launchers, MpirunStartsWorkers) {
 }
 
 TEST_F(Launchers, TorchrunStartsWorkers) {
-  const CommandResult result = run_command(
-      after({SYNCOPATE_TORCHRUN, "--nproc_per_node", "2", "--master_port", std::to_string(29400 + ::getpid() % 90), "-r",
-             "1", "-t", "1", "--no_python"},
-            command("torchrun")),
-      {"PYTHONWARNINGS=ignore"});
+  const CommandResult result =
+      run_command(after({SYNCOPATE_TORCHRUN, "--nproc_per_node", "2", "--master_port",
+                         std::to_string(29400 + ::getpid() % 90), "-r", "1", "-t", "1", "--no_python"},
+                        command("torchrun")),
+                  {"PYTHONWARNINGS=ignore"});
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(read_text(folder_ / "torchrun/loss_1.txt"), reference());
 }
 
 TEST_F(Launchers, SlurmsVariablesCountInsideAStep) {
   const auto variables = [&](int rank, bool step) {
-    std::vector<std::string> all{"SLURM_PROCID=" + std::to_string(rank), "SLURM_NTASKS=2", "SLURM_JOB_ID=77",
-                                 "SLURM_LOCALID=" + std::to_string(rank), "SLURM_NNODES=1", "SLURM_STEP_NUM_NODES=1",
-                                 "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NODELIST=localhost"};
+    std::vector<std::string> all{"SLURM_PROCID=" + std::to_string(rank),
+                                 "SLURM_NTASKS=2",
+                                 "SLURM_JOB_ID=77",
+                                 "SLURM_LOCALID=" + std::to_string(rank),
+                                 "SLURM_NNODES=1",
+                                 "SLURM_STEP_NUM_NODES=1",
+                                 "SLURM_STEP_NUM_TASKS=2",
+                                 "SLURM_STEP_NODELIST=localhost"};
     if (step) all.push_back("SLURM_STEP_ID=" + std::to_string(::getpid()));
     return all;
   };
@@ -78,7 +83,8 @@ TEST_F(Launchers, WorkersWinsOverAnInheritedEnvironment) {
 }
 
 TEST_F(Launchers, ARunOnOneMachineListensOnLoopbackAlone) {
-  Process run(train_command(data_, folder_ / "run", {"--strategy", "ddp", "--workers", "2", "--steps", "100000"}));
+  Process run(
+      train_command(data_, folder_ / "run", {"--strategy", "ddp", "--workers", "2", "--steps", "100000"}));
   ASSERT_TRUE(run.until([&] { return !read_text(folder_ / "run/steps.jsonl").empty(); })) << run.err();
   const CommandResult sockets = run_command({"ss", "-ltnpH"});
   ASSERT_EQ(sockets.exit_code, 0) << sockets.err;
@@ -87,10 +93,12 @@ TEST_F(Launchers, ARunOnOneMachineListensOnLoopbackAlone) {
   std::istringstream lines(sockets.out);
   for (std::string line; std::getline(lines, line);) {
     bool mine = false;
-    for (const int pid : pids) mine = mine || line.find("pid=" + std::to_string(pid) + ",") != std::string::npos;
+    for (const int pid : pids)
+      mine = mine || line.find("pid=" + std::to_string(pid) + ",") != std::string::npos;
     if (!mine) continue;
     ++ours;
-    EXPECT_TRUE(line.find(" 127.0.0.1:") != std::string::npos || line.find(" [::1]:") != std::string::npos) << line;
+    EXPECT_TRUE(line.find(" 127.0.0.1:") != std::string::npos || line.find(" [::1]:") != std::string::npos)
+        << line;
   }
   EXPECT_GE(ours, 1u) << "the run has listening sockets: " << sockets.out;
 }
@@ -110,9 +118,10 @@ TEST_F(Launchers, TheBytesReportedAreThoseThatTheInterfaceCounted) {
     for (const int workers : {2, 3}) {
       const auto run = [&](int steps) {
         const std::string name = strategy + std::to_string(workers) + "-" + std::to_string(steps);
-        const double bytes = loopback_bytes(
-            train_command(data_, folder_ / name, {"--strategy", strategy, "--workers", std::to_string(workers), "--steps",
-                                                  std::to_string(steps), "--eval-every", "1000"}));
+        const double bytes =
+            loopback_bytes(train_command(data_, folder_ / name,
+                                         {"--strategy", strategy, "--workers", std::to_string(workers),
+                                          "--steps", std::to_string(steps), "--eval-every", "1000"}));
         return std::pair(bytes, nlohmann::json::parse(read_text(folder_ / (name + "/result.json"))));
       };
       // What start and end cost is in both runs: the difference is the steps' own.
@@ -120,7 +129,8 @@ TEST_F(Launchers, TheBytesReportedAreThoseThatTheInterfaceCounted) {
       const auto [many_bytes, many] = run(45);
       const double reported = 40.0 * workers * many.at("bytes_sent_per_step").get<double>();
       EXPECT_GT(reported, 1e6);
-      EXPECT_NEAR(reported / (many_bytes - few_bytes), 1, 0.05) << strategy << " with " << workers << " workers";
+      EXPECT_NEAR(reported / (many_bytes - few_bytes), 1, 0.05)
+          << strategy << " with " << workers << " workers";
     }
   }
 }

@@ -21,7 +21,9 @@ class Processes : public testing::Test {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return folder_ / name;
   }
-  std::string file(const std::filesystem::path& run, const std::string& name) { return read_text(run / name); }
+  std::string file(const std::filesystem::path& run, const std::string& name) {
+    return read_text(run / name);
+  }
 
   TempDir folder_;
   std::string data_;
@@ -31,7 +33,8 @@ class Processes : public testing::Test {
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
   double largest = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
   return largest;
 }
 
@@ -66,7 +69,8 @@ TEST_F(Processes, GatherScatterAndDdpAreAllReduceBitForBitAtTwoRanks) {
 }
 
 TEST_F(Processes, InterruptedAndResumedIsNeverHavingStopped) {
-  const Words settings{"--workers", "2", "--strategy", "ddp", "--steps", "150", "--dropout", "0.1", "--eval-every", "40"};
+  const Words settings{"--workers", "2",         "--strategy", "ddp",          "--steps",
+                       "150",       "--dropout", "0.1",        "--eval-every", "40"};
   const auto reference = trained("straight", settings);
   const auto run = folder_ / "stopped";
   Process process(train_command(data_, run, settings));

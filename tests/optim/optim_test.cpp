@@ -48,7 +48,8 @@ double worst_difference(double decay_in_reference_on_bias) {
   for (int t = 1; t <= 20; ++t) {
     params.zero_grads();
     for (const auto& entry : params.entries()) {
-      for (int64_t i = 0; i < entry.size; ++i) params.grads[entry.offset + i] = 4 * gradient_at(entry.offset + i, t);
+      for (int64_t i = 0; i < entry.size; ++i)
+        params.grads[entry.offset + i] = 4 * gradient_at(entry.offset + i, t);
     }
     optimizer->step(params, 1e-2, 0.25);
     size_t k = 0;

@@ -54,7 +54,8 @@ StepResult one_step(const Overlapped::Options& options) {
     const auto optimizer = optim::make_optimizer({}, params);
     Replica replica{.model = *model, .params = params, .optimizer = *optimizer};
     Overlapped::Observer observer;
-    if (rank == 0) observer = [&](const char* event, const std::string& what) { result.events.emplace_back(event, what); };
+    if (rank == 0)
+      observer = [&](const char* event, const std::string& what) { result.events.emplace_back(event, what); };
     comm::Group& group = *groups[static_cast<size_t>(rank)];
     Overlapped strategy(group, std::make_unique<AllReduce>(group), options, observer);
     strategy.start(replica);
@@ -98,7 +99,8 @@ TEST(Overlapped, StartedAtTheEndTheFirstBucketDoesNot) {
   EXPECT_EQ(position(foil.events, "ready", "layer.0"), -1) << "nothing is armed during the backward pass";
   ASSERT_GE(position(foil.events, "start", "0"), 0);
   const StepResult one = one_step({.bucket_mib = 25, .first_bucket_mib = 25});
-  EXPECT_GT(position(one.events, "start", "0"), position(one.events, "ready", "layer.0.attention.self.query.weight"));
+  EXPECT_GT(position(one.events, "start", "0"),
+            position(one.events, "ready", "layer.0.attention.self.query.weight"));
 }
 
 TEST(Overlapped, BucketsStartInOneOrder) {

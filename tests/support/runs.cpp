@@ -14,7 +14,8 @@ std::string small_sst2(const TempDir& folder) {
   for (int i = 0; i < 84; ++i) {
     const bool positive = i % 2 == 0;
     std::string line = std::string("a ") + (positive ? good : bad)[i / 2 % 6] + " " + things[i % 7];
-    if (i % 3 == 0) line += std::string(" and a ") + (positive ? good : bad)[(i + 1) % 6] + " " + things[(i + 2) % 7];
+    if (i % 3 == 0)
+      line += std::string(" and a ") + (positive ? good : bad)[(i + 1) % 6] + " " + things[(i + 2) % 7];
     line += std::string("\t") + (positive ? "1" : "0") + "\n";
     (i < 64 ? train : dev) += line;
   }
@@ -26,9 +27,10 @@ std::string small_sst2(const TempDir& folder) {
 
 std::vector<std::string> train_command(const std::string& data, const std::filesystem::path& out,
                                        const std::vector<std::string>& more) {
-  std::vector<std::string> words{program().string(), "train", "--task", "sst2", "--data", data, "--model", "bert-tiny",
-                                 "--global-batch", "10", "--max-length", "16", "--dropout", "0", "--lr", "1e-3",
-                                 "--seed", "5", "--threads", "1", "--out", out.string()};
+  std::vector<std::string> words{
+      program().string(), "train", "--task",       "sst2", "--data",    data,        "--model", "bert-tiny",
+      "--global-batch",   "10",    "--max-length", "16",   "--dropout", "0",         "--lr",    "1e-3",
+      "--seed",           "5",     "--threads",    "1",    "--out",     out.string()};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -17,7 +17,7 @@ std::vector<std::string> train_command(const std::string& data, const std::files
                                        const std::vector<std::string>& more);
 
 std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& path);
-std::vector<double> losses_of(const std::filesystem::path& run);   ///< "loss" of every step
+std::vector<double> losses_of(const std::filesystem::path& run);  ///< "loss" of every step
 
 /// Processes whose command line holds `text`.
 std::vector<int> processes_with(const std::string& text);

@@ -43,8 +43,10 @@ Process::Process(const std::vector<std::string>& argv, const std::vector<std::st
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
+  posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
   std::vector<std::string> words = argv, added = environment;
   std::vector<char*> arguments, variables;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -88,7 +90,9 @@ bool Process::until(const std::function<bool()>& happened, double limit_seconds)
 }
 
 CommandResult Process::wait(double limit_seconds) {
-  const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); };
+  const auto passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  };
   while (running()) {
     if (passed() > limit_seconds) ::kill(pid_, SIGKILL);
     ::usleep(2000);

@@ -9,8 +9,8 @@
 
 namespace syncopate::test {
 
-std::filesystem::path source_dir();    ///< the checkout
-std::filesystem::path program();       ///< the built `syncopate`
+std::filesystem::path source_dir();  ///< the checkout
+std::filesystem::path program();     ///< the built `syncopate`
 
 /// `$SYNCOPATE_SHARED` or ../shared beside the checkout, then `relative`; nothing when absent.
 std::optional<std::filesystem::path> shared(const std::string& relative);
@@ -30,7 +30,7 @@ class TempDir {
 };
 
 struct CommandResult {
-  int exit_code = -1;      ///< 128 + signal when killed by one
+  int exit_code = -1;  ///< 128 + signal when killed by one
   std::string out;
   std::string err;
   double seconds = 0;
@@ -47,8 +47,8 @@ class Process {
   int pid() const { return pid_; }
   void signal(int number) const;
   bool running();
-  std::string err() const;                             ///< what it has said so far
-  CommandResult wait(double limit_seconds = 300);      ///< killed after the limit
+  std::string err() const;                         ///< what it has said so far
+  CommandResult wait(double limit_seconds = 300);  ///< killed after the limit
   /// Waits until `happened` holds; false after the limit or when the process ended.
   bool until(const std::function<bool()>& happened, double limit_seconds = 60);
 
@@ -60,8 +60,8 @@ class Process {
   std::chrono::steady_clock::time_point start_;
 };
 
-CommandResult run_command(const std::vector<std::string>& argv, const std::vector<std::string>& environment = {},
-                          double limit_seconds = 300);
+CommandResult run_command(const std::vector<std::string>& argv,
+                          const std::vector<std::string>& environment = {}, double limit_seconds = 300);
 
 void write_text(const std::filesystem::path& path, const std::string& text);
 std::string read_text(const std::filesystem::path& path);

@@ -27,7 +27,8 @@ TEST(FlatParams, RebindsEveryParameterInReverseOrderAndAligned) {
 }
 
 TEST(FlatParams, ZeroingByRowsZeroesAll) {
-  at::Tensor table = at::zeros({6, 4}).set_requires_grad(true), rest = at::zeros({3, 3}).set_requires_grad(true);
+  at::Tensor table = at::zeros({6, 4}).set_requires_grad(true),
+             rest = at::zeros({3, 3}).set_requires_grad(true);
   FlatParams params({{"table", table}, {"rest", rest}});
   params.grad_of(*params.find(rest)).fill_(1);
   table.grad()[2].fill_(1);

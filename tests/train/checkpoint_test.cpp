@@ -11,8 +11,9 @@ namespace syncopate::train {
 namespace {
 
 Checkpoint some_checkpoint() {
-  return {{{"parameters", at::arange(1000, at::kFloat)}, {"optimizer.exp_avg", at::arange(64, at::kFloat) * 0.5}},
-          {{"steps_done", 12}, {"epoch_loss", 0.1 + 0.2}}};
+  return {
+      {{"parameters", at::arange(1000, at::kFloat)}, {"optimizer.exp_avg", at::arange(64, at::kFloat) * 0.5}},
+      {{"steps_done", 12}, {"epoch_loss", 0.1 + 0.2}}};
 }
 
 TEST(Checkpoint, ComesBackBitForBit) {

@@ -1,10 +1,10 @@
 #pragma once
-// Debian's libtorch-dev leaves this header out although c10d/reducer.hpp includes it; the reducer needs only the name
-// and that of a callback.
+// Debian's libtorch-dev leaves this header out although c10d/reducer.hpp includes it; the reducer needs only
+// the name and that of a callback.
+#include <ATen/core/Tensor.h>
+
 #include <functional>
 #include <memory>
-
-#include <ATen/core/Tensor.h>
 
 namespace torch::distributed::autograd {
 class DistAutogradContext {

@@ -48,13 +48,16 @@ def main():
     if core:
         environment["OPENBLAS_CORETYPE"] = core[1]
 
+    variants = dict(VARIANTS)
+    if "libtorch 1." not in first["compute"]:
+        del variants["reducer"]  # another interface there
     rows = {}
     for round_number in range(options.rounds):
         for ours, theirs in PAIRS:
             rows.setdefault("ours " + ours, []).append(run([program, "--mode", ours, *steps], os.environ))
             rows.setdefault("peer " + ours, []).append(
                 run([options.python, options.peer, "--workers", "2", "--mode", theirs, *steps], environment))
-        for name, flags in VARIANTS.items():
+        for name, flags in variants.items():
             rows.setdefault("ours " + name, []).append(run([program, *flags, *steps], os.environ))
         print(f"round {round_number + 1} of {options.rounds} done", file=sys.stderr)
 
@@ -70,7 +73,7 @@ def main():
             middle(b, "peak_rss_mib"), middle(a, "peak_rss_mib") / middle(b, "peak_rss_mib")))
     lines.append("")
     ddp, peer = middle("ours ddp", "ms_per_iteration"), middle("peer ddp", "ms_per_iteration")
-    for name in VARIANTS:
+    for name in variants:
         ms = middle("ours " + name, "ms_per_iteration")
         lines.append(f"- {name}: {ms:.0f} ms; ddp is {ddp / ms:.2f} of it, it is {ms / peer:.2f} of PyTorch's ddp")
     lines.append("- where ddp's step goes (ms): " + ", ".join(

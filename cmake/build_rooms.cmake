@@ -35,6 +35,7 @@ include(kernels OPTIONAL)
 
 add_library(syncopate STATIC ${SYNCOPATE_OBJECTS})
 add_library(Syncopate::syncopate ALIAS syncopate)
+target_compile_features(syncopate PUBLIC cxx_std_20)
 target_include_directories(syncopate PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
 target_link_libraries(syncopate PUBLIC ${SYNCOPATE_FMT} nlohmann_json::nlohmann_json Threads::Threads
                                        PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)

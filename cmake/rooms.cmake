@@ -1,5 +1,5 @@
-# The house plan: each room names the rooms it may include. CMake links by it and
-# tools/check_rooms.py (run as a test) fails on any other include.
+# The house plan: each room names the rooms it may include. tools/check_rooms.py (run as a test) fails on any
+# other include.
 # Rooms marked paper never see torch.
 set(SYNCOPATE_ROOMS base record report tensor comm nn data optim parallel train run lab cli)
 set(SYNCOPATE_PAPER_ROOMS base record report)

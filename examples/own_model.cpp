@@ -9,14 +9,17 @@
 #include "syncopate/parallel/all_reduce.h"
 #include "syncopate/parallel/overlapped.h"
 #include "syncopate/parallel/session.h"
+#include "syncopate/run/compute.h"
 #include "syncopate/run/world.h"
 
 using namespace syncopate;
 
-int main() {
+int main(int, char** argv) {
+  run::prepare_process(argv);  // the kernels that this CPU has
   const run::World world = run::find_world({}, run::environment_of_process());
   comm::Membership membership = run::join(world, std::chrono::seconds(30));
   comm::Group& group = *membership.group;
+  run::set_up_compute(run::default_threads(world.local_size));
 
   torch::manual_seed(world.rank);  // ranks may begin apart: the strategy makes them equal
   torch::nn::Sequential net(torch::nn::Linear(1, 64), torch::nn::Tanh(), torch::nn::Linear(64, 1));

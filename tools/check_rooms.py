@@ -29,9 +29,9 @@ def faults_in(root):
             yield f"{where}: the room {room} is not in cmake/rooms.cmake"
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if not line.startswith("#include"):
+            if not re.match(r"\s*#\s*include", line):
                 continue
-            other = re.match(r'#include "syncopate/(\w+)/(\w+)', line)
+            other = re.match(r'\s*#\s*include\s*["<]syncopate/(\w+)/(\w+)', line)
             if other and other[1] != room and other[1] not in rooms[room]:
                 yield f"{where}:{number}: {room} may not include {other[1]}"
             if other and room == "parallel" and other[1] == "nn" and other[2] != "model":

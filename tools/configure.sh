@@ -11,7 +11,7 @@ if [ "$torch" != debian ]; then
   venv=.venv-torch-$torch
   if [ ! -x "$venv/bin/python" ]; then /usr/bin/python3 -m venv "$venv"; fi
   "$venv/bin/python" -c "import torch; assert torch.__version__.split('+')[0] == '$torch'" 2>/dev/null ||
-    "$venv/bin/pip" install --quiet "torch==$torch" numpy
+    "$venv/bin/python" -m pip install --quiet "torch==$torch" numpy
   options+=("-DCMAKE_PREFIX_PATH=$("$venv/bin/python" -c 'import torch; print(torch.utils.cmake_prefix_path)')"
             "-DSYNCOPATE_TORCHRUN=$PWD/$venv/bin/torchrun")
 fi

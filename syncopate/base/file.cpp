@@ -74,6 +74,15 @@ std::string read_file(const std::filesystem::path& path, std::string_view what) 
 }
 
 void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces) {
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(path, ignored))
+    return write_file_atomically(std::filesystem::canonical(path), pieces);
+  const bool device = std::filesystem::exists(path, ignored) && std::filesystem::is_other(path, ignored);
+  if (device) {  // a pipe or /dev/null is written to, not replaced
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    for (const std::string_view piece : pieces) write_all(file.get(), piece, path);
+    return;
+  }
   std::filesystem::path fresh = path;
   fresh += ".writing";
   try {

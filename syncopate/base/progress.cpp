@@ -34,7 +34,7 @@ void Progress::update(int64_t done, int64_t first, const std::string& details) {
     fmt::print(stderr, "{}\n", text);
     return;
   }
-  constexpr int kWidth = 24;
+  constexpr int kWidth = 12;
   const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
   std::string bar;
   for (int i = 0; i < kWidth; ++i) bar += i < filled ? "█" : "░";

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,7 @@ int compare(const std::string& file, const std::string& out) {
       out.empty() ? std::filesystem::path("runs") / std::filesystem::path(file).stem()
                   : std::filesystem::path(out);
   make_folder(folder);
-  fmt::print(stderr, "{}\n", experiment.title);
+  fmt::print(stderr, "{}{}\n", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");
   const lab::SweepResult result =
       lab::sweep(experiment, folder, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   std::vector<report::ComparedRun> runs;
@@ -33,6 +34,12 @@ int compare(const std::string& file, const std::string& out) {
     write_file_atomically(folder / "comparison.txt", table);
     write_file_atomically(folder / "comparison.json", records.dump(2) + "\n");
     fmt::print("\n{}", table);
+    const auto reused =
+        std::count_if(result.rows.begin(), result.rows.end(), [](const auto& row) { return row.reused; });
+    if (reused > 0) {
+      fmt::print(stderr, "{} of {} rows were done before; remove {} to measure them again\n", reused,
+                 runs.size(), folder.string());
+    }
   }
   return result.exit_code;
 }

@@ -16,8 +16,8 @@ void add_score_options(CLI::App& app, ScoreArguments& arguments) {
   app.add_option("--data", arguments.data, "data file, or folder; empty: the built-in data of the task");
   app.add_option("--model", arguments.model, "model folder: a run's model/, or any Hugging Face folder")
       ->required();
-  app.add_option("--max-length", arguments.max_length, "tokens of an example, special ones counted")
-      ->capture_default_str();
+  app.add_option("--max-length", arguments.max_length,
+                 "tokens of an example; default: as the model was trained");
   app.add_option("--batch-size", arguments.batch_size, "examples at once")->capture_default_str();
   app.add_option("--threads", arguments.threads, "default: all cores");
 }

@@ -1,6 +1,7 @@
 #include "syncopate/cli/interrupt.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "syncopate/base/error.h"
@@ -9,10 +10,21 @@ namespace syncopate::cli {
 namespace {
 
 volatile sig_atomic_t signals_seen = 0;
+timespec first_seen{};
 
 void on_signal(int) {
-  signals_seen = signals_seen + 1;
-  if (signals_seen > 1) ::_exit(static_cast<int>(ExitCode::kInterrupted));
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  if (signals_seen == 0) {
+    first_seen = now;
+    signals_seen = 1;
+    return;
+  }
+  // One Ctrl-C may come twice: from the terminal and, at once, from a launcher such as torchrun.
+  constexpr double kEchoSeconds = 0.25;
+  const double passed = static_cast<double>(now.tv_sec - first_seen.tv_sec) +
+                        1e-9 * static_cast<double>(now.tv_nsec - first_seen.tv_nsec);
+  if (passed > kEchoSeconds) ::_exit(static_cast<int>(ExitCode::kInterrupted));
 }
 
 }  // namespace

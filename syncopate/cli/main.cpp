@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -91,12 +92,16 @@ int main(int argc, char** argv) {
     code = cli::run(argc, argv);
   } catch (const Error& error) {
     code = cli::complain(error.what(), error.code());
+  } catch (const std::filesystem::filesystem_error& error) {
+    code = cli::complain(fmt::format("{}; check the path", error.what()), ExitCode::kData);
   } catch (const std::exception& error) {
     code = cli::complain(fmt::format("unexpected failure: {}; please report it", error.what()),
                          ExitCode::kInternal);
   }
   // Communication threads may still wait for peers that are gone: leave without taking them apart.
-  std::fflush(stdout);
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == 0) {
+    code = cli::complain("cannot write to standard output: is the disk full?", ExitCode::kData);
+  }
   std::fflush(stderr);
   ::_exit(code);
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -50,7 +51,8 @@ int tokenize(const Arguments& arguments) {
   std::ifstream file;
   if (!arguments.file.empty()) {
     file.open(arguments.file, std::ios::binary);
-    if (!file) throw DataError("cannot read {}; check the path", arguments.file);
+    if (!file || std::filesystem::is_directory(arguments.file))
+      throw DataError("cannot read {}; check the path", arguments.file);
   }
   std::istream& input = arguments.file.empty() ? std::cin : file;
   int64_t number = 0;
@@ -63,6 +65,8 @@ int tokenize(const Arguments& arguments) {
     for (const int32_t id : encoding.ids) out["tokens"].push_back(tokenizer.token(id));
     fmt::print("{}\n", out.dump());
   }
+  if (input.bad())
+    throw DataError("cannot read {} to its end", arguments.file.empty() ? "standard input" : arguments.file);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "syncopate/base/error.h"
@@ -52,6 +53,7 @@ Experiment read_experiment(const std::filesystem::path& path) {
   }
   Experiment experiment;
   experiment.title = file["title"].value_or(path.stem().string());
+  experiment.cost = file["cost"].value_or(std::string());
   const toml::array* rows = file["row"].as_array();
   if (rows == nullptr || rows->empty()) {
     throw ConfigError("{} lists nothing to run; add [[row]] entries, each with a strategy and workers",
@@ -72,6 +74,15 @@ Experiment read_experiment(const std::filesystem::path& path) {
       throw ConfigError("{}, row {}: {}", path.string(), number, error.what());
     }
     experiment.rows.push_back(spec);
+  }
+  int64_t largest = 1;
+  bool batch_given = false;
+  for (const run::RunSpec& spec : experiment.rows) {
+    batch_given = batch_given || spec.train.batch_size > 0 || spec.train.global_batch > 0;
+    largest = std::max(largest, spec.examples_per_step());
+  }
+  for (run::RunSpec& spec : experiment.rows) {
+    if (!batch_given) spec.train.global_batch = largest;
   }
   return experiment;
 }

@@ -19,11 +19,13 @@ namespace syncopate::lab {
 ///     workers = 2
 struct Experiment {
   std::string title;
+  std::string cost;                ///< what to expect, for people; may be empty
   std::vector<run::RunSpec> rows;  ///< complete and valid
 };
 
-/// Throws DataError when the file is not TOML, ConfigError for an unknown or bad setting (with the row) or no
-/// rows.
+/// A file that names no batch size gives every row the same global batch: sixteen examples per worker of its
+/// largest row. Throws DataError when the file is not TOML, ConfigError for an unknown or bad setting (with
+/// the row) or no rows.
 Experiment read_experiment(const std::filesystem::path& path);
 
 }  // namespace syncopate::lab

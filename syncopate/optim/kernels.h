@@ -17,7 +17,7 @@ struct SgdPass {
   float keep, lr, grad_scale;
 };
 
-/// Elementwise updates of `count` elements, in the widest vectors that this CPU has.
+/// Elementwise updates of `count` elements.
 void adamw_pass(const AdamWPass& pass, float shrink, float* values, const float* grads, float* first,
                 float* second, int64_t count);
 void sgd_pass(const SgdPass& pass, float pull, float* values, const float* grads, float* momentum,

@@ -14,7 +14,9 @@ namespace syncopate::parallel {
 /// Calls us after a parameter's gradient is in place. An accumulator that nobody holds is made anew by
 /// autograd without its hook, so they are held here.
 struct Overlapped::Hooks {
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;
+  // A shared_ptr in libtorch 1.13, an intrusive_ptr in 2.13.
+  using Accumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
+  std::vector<Accumulator> accumulators;
   std::vector<uintptr_t> keys;
 };
 
@@ -100,8 +102,8 @@ void Overlapped::before_backward(Replica& replica, bool last_micro) {
 }
 
 void Overlapped::ready(size_t entry) {
-  if (!armed_) return;
   if (observer_) observer_("ready", params_->entries()[entry].name);
+  if (!armed_) return;
   --buckets_[bucket_of_[entry]].waiting;
   while (started_ < buckets_.size() && buckets_[started_].waiting == 0) start_next();
 }

@@ -42,7 +42,14 @@ LineFile::~LineFile() {
 void LineFile::write(std::string_view line) {
   std::string text(line);
   text += '\n';
-  if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+  const off_t before = ::lseek(file_, 0, SEEK_END);
+  const ssize_t wrote = ::write(file_, text.data(), text.size());
+  if (wrote != static_cast<ssize_t>(text.size())) {
+    if (wrote >= 0) errno = ENOSPC;
+    const int reason = errno;
+    if (wrote > 0 && ::ftruncate(file_, before) != 0)
+      errno = reason;  // half a line may stay: nothing else to do
+    errno = reason;
     throw DataError("cannot write {}: {}; free some space or choose another folder with --out",
                     path_.string(), std::strerror(errno));
   }

@@ -5,12 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
+#include "syncopate/comm/share.h"
 #include "syncopate/data/task.h"
 #include "syncopate/data/text_dataset.h"
 #include "syncopate/data/vocabulary.h"
@@ -22,6 +23,8 @@
 
 namespace syncopate::run {
 namespace {
+
+constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 
 /// A seeded subset in the file's order, the same for every strategy and number of workers.
 void keep_subset(std::vector<data::TextExample>& examples, int64_t limit, int64_t seed) {
@@ -42,7 +45,7 @@ std::unique_ptr<data::WordPiece> build_vocabulary(const RunSpec& spec, const dat
     const auto words = data::train_vocabulary(data::texts_of(task.train), {.size = spec.model.vocab_size});
     text = fmt::format("{}", fmt::join(words, "\n"));
   }
-  text = share_text(group, text, 0);
+  text = comm::share_text(group, text, 0);
   std::vector<std::string> words;
   for (const std::string_view word : split(text, '\n')) words.emplace_back(word);
   return std::make_unique<data::WordPiece>(std::move(words), data::rules_for(true));
@@ -57,13 +60,32 @@ void require_model(const std::string& name) {
            : fmt::format("; give a Hugging Face folder or one of: {}", fmt::join(nn::preset_names(), ", ")));
 }
 
+/// Tables are padded to a round number of rows at times; more rows than that, or fewer, are another
+/// vocabulary's.
 void require_vocabulary_fits(const data::WordPiece& tokenizer, const nn::BertClassifier& model,
                              const std::string& folder, const std::string& vocab) {
-  if (tokenizer.size() <= model.config().vocab_size) return;
+  constexpr int64_t kMostPadding = 128;
+  const int64_t surplus = model.config().vocab_size - tokenizer.size();
+  if (surplus == 0 || (surplus > 0 && surplus < kMostPadding && model.config().vocab_size % 8 == 0)) return;
   throw DataError(
       "the vocabulary {} has {} words but the model {} has embeddings for {}; use the vocabulary it was "
       "trained with",
       vocab, tokenizer.size(), folder, model.config().vocab_size);
+}
+
+/// A folder may name its classes in another order than the task: puts the head's rows into the task's.
+void align_labels(nn::BertClassifier& model, const std::vector<std::string>& labels) {
+  const std::vector<std::string>& names = model.config().labels;
+  if (names == labels || !std::is_permutation(names.begin(), names.end(), labels.begin(), labels.end()))
+    return;
+  std::vector<int64_t> order;
+  for (const std::string& label : labels)
+    order.push_back(std::find(names.begin(), names.end(), label) - names.begin());
+  const at::Tensor rows = at::tensor(order, at::kLong);
+  for (const auto& [name, parameter] : model.parameters()) {
+    if (name.starts_with("classifier.")) parameter.detach().copy_(parameter.detach().index_select(0, rows));
+  }
+  model.name_labels(labels);
 }
 
 std::string vocabulary_of(const std::string& folder) {
@@ -80,7 +102,38 @@ void require_length_fits(int64_t max_length, const nn::BertConfig& config, const
                     config.max_positions, model);
 }
 
+/// The length a model was trained with, as its folder says; 128 where it does not.
+int64_t trained_length(const std::string& folder, const nn::BertConfig& config) {
+  constexpr int64_t kUsual = 128;
+  const std::filesystem::path path = std::filesystem::path(folder) / kTokenizerConfig;
+  if (!std::filesystem::exists(path)) return std::min(kUsual, config.max_positions);
+  const auto json = nlohmann::json::parse(read_file(path, "tokenizer settings"), nullptr, false);
+  const auto length = json.is_object() ? json.find("model_max_length") : json.end();
+  if (!json.is_object() || length == json.end() || !length->is_number_integer())
+    return std::min(kUsual, config.max_positions);
+  return std::clamp<int64_t>(length->get<int64_t>(), 4, config.max_positions);
+}
+
 }  // namespace
+
+void save_model(const std::filesystem::path& folder, const nn::BertClassifier& model,
+                const data::WordPiece& tokenizer, int64_t max_length) {
+  const std::filesystem::path fresh = folder.string() + ".writing";
+  std::filesystem::remove_all(fresh);
+  try {
+    nn::save_bert(fresh, model);
+    tokenizer.save(fresh);
+    auto json = nlohmann::ordered_json::parse(read_file(fresh / kTokenizerConfig, "tokenizer settings"));
+    json["model_max_length"] = max_length;
+    write_file_atomically(fresh / kTokenizerConfig, json.dump(2) + "\n");
+    std::filesystem::remove_all(folder);
+    std::filesystem::rename(fresh, folder);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(fresh, ignored);
+    throw;
+  }
+}
 
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names{"single", "gather-scatter", "all-reduce", "ddp"};
@@ -160,6 +213,7 @@ Materials make_materials(const RunSpec& spec, comm::Group& group) {
   } else {
     nn::LoadedBert loaded = nn::load_bert(spec.model.name, labels, seed);
     made.model = std::move(loaded.model);
+    if (!loaded.fresh_head) align_labels(*made.model, task.labels);
     made.notes = std::move(loaded.notes);
     require_vocabulary_fits(*made.tokenizer, *made.model, spec.model.name,
                             spec.model.vocab.empty() ? "in it" : spec.model.vocab);
@@ -190,21 +244,13 @@ Scoring make_scoring(const std::string& task_name, const std::string& data_path,
         "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
         model_folder, made.model->config().num_labels, task_name, task.labels.size());
   }
+  align_labels(*made.model, task.labels);
   require_vocabulary_fits(*made.tokenizer, *made.model, model_folder, "in it");
+  if (max_length == 0) max_length = trained_length(model_folder, made.model->config());
   require_length_fits(max_length, made.model->config(), model_folder);
   made.labels = task.labels;
   made.test = std::make_shared<data::TextDataset>(task.test, *made.tokenizer, max_length);
   return made;
-}
-
-std::string share_text(comm::Group& group, const std::string& text, int root) {
-  at::Tensor size = at::full({1}, static_cast<int64_t>(text.size()), at::kLong);
-  group.broadcast(size, root).wait();
-  at::Tensor bytes = at::zeros({size.item<int64_t>()}, at::kByte);
-  if (bytes.numel() == 0) return {};
-  if (group.rank() == root) std::memcpy(bytes.data_ptr(), text.data(), text.size());
-  group.broadcast(bytes, root).wait();
-  return {static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())};
 }
 
 }  // namespace syncopate::run

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,7 +37,7 @@ struct Materials {
 /// Loads data, vocabulary and model. Collective: where a vocabulary must be built, rank 0 builds it for all.
 Materials make_materials(const RunSpec& spec, comm::Group& group);
 
-/// A model folder and data to score it on.
+/// A model folder and data to score it on; `max_length` 0: what the model was trained with.
 struct Scoring {
   std::unique_ptr<data::WordPiece> tokenizer;
   std::unique_ptr<nn::BertClassifier> model;
@@ -46,7 +47,8 @@ struct Scoring {
 Scoring make_scoring(const std::string& task, const std::string& data, const std::string& model_folder,
                      int64_t max_length, data::Purpose purpose);
 
-/// Text from `root` to every rank. Collective.
-std::string share_text(comm::Group& group, const std::string& text, int root);
+/// Writes a Hugging Face folder, whole or not at all.
+void save_model(const std::filesystem::path& folder, const nn::BertClassifier& model,
+                const data::WordPiece& tokenizer, int64_t max_length);
 
 }  // namespace syncopate::run

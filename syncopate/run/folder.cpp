@@ -12,8 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Something that could be continued or is worth keeping; what a run left that died before its first
+/// checkpoint is not.
 bool holds_run(const fs::path& path) {
-  return fs::exists(path / "spec.json") && fs::exists(path / "steps.jsonl");
+  return fs::exists(path / "spec.json") &&
+         (fs::exists(path / "checkpoint.safetensors") || fs::exists(path / "DONE"));
 }
 
 void require_same_settings(RunSpec& spec, const RunFolder& folder) {
@@ -63,6 +66,13 @@ RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume) {
 
 void start_folder(const RunFolder& folder, RunSpec& spec) {
   make_folder(folder.path);
+  if (!holds_run(folder.path)) {
+    for (const auto& entry : fs::directory_iterator(folder.path)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("loss_") || name.starts_with("rank") || name.ends_with(".jsonl"))
+        fs::remove(entry.path());
+    }
+  }
   write_file_atomically(folder.spec(), spec.fields().to_json().dump(2) + "\n");
 }
 

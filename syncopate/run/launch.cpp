@@ -152,6 +152,12 @@ class Crew {
     }
   }
 
+  bool ended_by(int signal) const {
+    return std::any_of(workers_.begin(), workers_.end(), [signal](const Worker& worker) {
+      return worker.status && WIFSIGNALED(*worker.status) && WTERMSIG(*worker.status) == signal;
+    });
+  }
+
   /// A worker that ended as it should not have and of which the server knows nothing more.
   std::optional<int> bad_end() const {
     for (size_t rank = 0; rank < workers_.size(); ++rank) {
@@ -272,6 +278,10 @@ LaunchResult watch(const LaunchOptions& options, Crew& crew, comm::LifelineServe
   int passed_on = 0;
   while (true) {
     crew.look();
+    if (passed_on > 0 && crew.ended_by(signals.last())) {  // one that had not got to catching signals yet
+      crew.kill_all();
+      return {static_cast<int>(ExitCode::kInterrupted), -1, ""};
+    }
     if (server.failure() || crew.bad_end()) return end_after_failure(options, crew, server);
     if (!crew.running()) return {crew.worst_code(), -1, ""};
     if (signals.count() > passed_on) {

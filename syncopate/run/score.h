@@ -11,7 +11,7 @@ namespace syncopate::run {
 
 struct ScoreSpec {
   std::string task, data, model;
-  int64_t max_length = 128;
+  int64_t max_length = 0;  ///< 0: what the model was trained with
   int64_t batch_size = 64;
   int64_t threads = 0;  ///< 0: all cores
 };

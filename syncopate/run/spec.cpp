@@ -58,12 +58,13 @@ void RunSpec::Optim::describe(Fields& fields) {
 }
 
 void RunSpec::Train::describe(Fields& fields) {
-  fields.add("batch_size", batch_size, "examples per worker and micro-batch", "batch-size");
-  fields.add("global_batch", global_batch, "examples per step over all workers, divided among them",
-             "global-batch");
+  fields.add("batch_size", batch_size,
+             "examples per worker and micro-batch; 0: 16, unless global-batch is given", "batch-size");
+  fields.add("global_batch", global_batch,
+             "examples per step over all workers, divided among them; 0: from batch-size", "global-batch");
   fields.add("accumulate", accumulate, "micro-batches per optimizer step", "accumulate");
-  fields.add("epochs", epochs, "passes over the training data", "epochs");
-  fields.add("steps", steps, "optimizer steps, instead of epochs", "steps");
+  fields.add("epochs", epochs, "passes over the training data; 0: one, unless steps are given", "epochs");
+  fields.add("steps", steps, "optimizer steps, instead of epochs; 0: as epochs say", "steps");
   fields.add("seed", seed, "decides start, order and dropout", "seed");
   fields.add("eval_every", eval_every, "steps between evaluations, or: epoch", "eval-every");
   fields.add("save_every", save_every, "steps between checkpoints; 0: at the end of every epoch",

@@ -1,6 +1,7 @@
 #include "syncopate/run/worker.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>
@@ -8,10 +9,11 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/metered.h"
+#include "syncopate/comm/share.h"
 #include "syncopate/data/loader.h"
-#include "syncopate/nn/bert_folder.h"
 #include "syncopate/parallel/local_engine.h"
 #include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
@@ -28,14 +30,15 @@ class Worker {
       : spec_(std::move(spec)), world_(world), options_(options) {}
 
   WorkerResult run() {
-    compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
-                                                        : default_threads(world_.local_size));
     membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)));
     if (membership_.lifeline && options_.give_up) {
       membership_.lifeline->watch(
           [this](const comm::Failure& failure) { options_.give_up(failure.for_others()); });
     }
     try {
+      const int neighbours = comm::ranks_on_this_machine(*membership_.group);
+      compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
+                                                          : default_threads(neighbours));
       const WorkerResult result = work();
       membership_.status(-1, "leaving");
       membership_.leave();
@@ -50,6 +53,8 @@ class Worker {
       report(error.what(), error.code());
     } catch (const Error& error) {
       report(error.what(), error.code());
+    } catch (const std::filesystem::filesystem_error& error) {
+      report(error.what(), ExitCode::kData);
     } catch (const std::exception& error) {
       report(fmt::format("unexpected failure: {}; please report it", error.what()), ExitCode::kInternal);
     }
@@ -97,7 +102,8 @@ class Worker {
                             .eval_batch = spec_.train.eval_batch,
                             .seed = static_cast<uint64_t>(spec_.train.seed),
                             .checkpoint = folder_.checkpoint(),
-                            .environment = compute_.to_json()});
+                            .inputs = inputs_of(materials),
+                            .environment = environment(steps)});
     const train::TrainResult trained = trainer.run(options_.resume);
     WorkerResult result;
     result.interrupted = trained.interrupted;
@@ -121,7 +127,21 @@ class Worker {
     if (group.rank() == 0 && !options_.folder_is_ready) {
       path = choose_folder(spec_, options_.out, options_.resume).path.string();
     }
-    folder_.path = share_text(group, path, 0);
+    folder_.path = comm::share_text(group, path, 0);
+  }
+
+  static nlohmann::ordered_json inputs_of(const Materials& materials) {
+    return {
+        {"training examples", materials.train->size()},
+        {"test examples", materials.test->size()},
+        {"vocabulary",
+         fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(materials.tokenizer->words(), "\n"))))}};
+  }
+
+  nlohmann::ordered_json environment(int64_t steps) const {
+    nlohmann::ordered_json all = compute_.to_json();
+    all["steps"] = steps;  // the schedule depends on it
+    return all;
   }
 
   /// Only now that everything is loaded: a run that cannot begin leaves nothing behind.
@@ -167,8 +187,7 @@ class Worker {
     record.epochs = trained.epochs;
     record.eval = trained.eval;
     record.run_dir = folder_.path.string();
-    nn::save_bert(folder_.model(), *materials.model);
-    materials.tokenizer->save(folder_.model());
+    save_model(folder_.model(), *materials.model, *materials.tokenizer, spec_.task.max_length);
     write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
     write_file_atomically(folder_.done(), "");
     return record;

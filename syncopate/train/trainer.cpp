@@ -7,11 +7,20 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/comm/share.h"
 #include "syncopate/parallel/totals.h"
 #include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
 
 namespace syncopate::train {
+namespace {
+
+[[noreturn]] void diverged(int64_t step) {
+  throw DivergedError(
+      "the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1", step);
+}
+
+}  // namespace
 
 TrainResult Trainer::run(bool resume) {
   const int64_t first = resume ? restore() : 0;
@@ -21,15 +30,19 @@ TrainResult Trainer::run(bool resume) {
   while (result_.steps < options_.steps && !result_.interrupted) {
     result_.interrupted = !train_step(result_.steps);
     const int64_t done = ++result_.steps;
-    const bool last = done == options_.steps;
-    if (last) result_.interrupted = false;  // nothing was left to interrupt
+    if (done == options_.steps) result_.interrupted = false;  // nothing was left to interrupt
     if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
-    if (epoch_ended_ || last) end_of_epoch(done);
+    if (epoch_ended_) end_of_epoch(done);
     const bool due = options_.save_every > 0 ? done % options_.save_every == 0 : epoch_ended_;
-    if (due || last || result_.interrupted) save(done);
+    if (result_.interrupted || (due && done < options_.steps)) save(done);
   }
   parts_.strategy.finish(parts_.replica);
-  if (!result_.interrupted && eval_step_ != result_.steps) evaluate_now(result_.steps);
+  if (!result_.interrupted) {
+    evaluate_now(result_.steps);
+    // Before the epoch that the steps reached into is closed: a longer run goes on in it.
+    if (result_.steps > first) save(result_.steps);
+    if (sums_.count > 0) end_of_epoch(result_.steps);
+  }
   result_.bytes_sent = bytes_sent_by_all();
   return result_;
 }
@@ -63,12 +76,10 @@ bool Trainer::train_step(int64_t step) {
   phase(step + 1, "exchange");
   const Stopwatch exchange;
   totals.wait();
-  if (!std::isfinite(totals.loss_sum())) {
-    throw DivergedError(
-        "the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1", step + 1);
-  }
+  if (!std::isfinite(totals.loss_sum())) diverged(step + 1);
   replica.count = totals.count();
   parts_.strategy.step(replica);
+  if (!std::isfinite(replica.gradient_norm)) diverged(step + 1);
   const double exchange_seconds = exchange.seconds() - replica.apply_seconds;
   const double seconds = watch.seconds();
 
@@ -94,7 +105,7 @@ bool Trainer::train_step(int64_t step) {
 }
 
 void Trainer::end_of_epoch(int64_t steps_done) {
-  if (options_.eval_every == 0 && parts_.test != nullptr) evaluate_now(steps_done);
+  evaluate_now(steps_done);
   record::EpochRecord record;
   record.epoch = sums_.epoch + 1;
   record.seconds = sums_.seconds;
@@ -109,6 +120,7 @@ void Trainer::evaluate_now(int64_t steps_done) {
   if (parts_.test == nullptr || eval_step_ == steps_done) return;
   phase(steps_done, "evaluation");
   record::EvalRecord record = evaluate(parts_.replica.model, *parts_.test, parts_.group, options_.eval_batch);
+  if (!std::isfinite(record.loss)) diverged(steps_done);
   record.step = steps_done;
   result_.eval = record;
   eval_step_ = steps_done;
@@ -140,6 +152,7 @@ void Trainer::save(int64_t steps_done) {
                         {"epoch_count", sums_.count},
                         {"epoch_seconds", sums_.seconds},
                         {"epochs", epochs},
+                        {"inputs", options_.inputs},
                         {"environment", options_.environment}};
     save_checkpoint(options_.checkpoint, checkpoint);
   }
@@ -147,11 +160,19 @@ void Trainer::save(int64_t steps_done) {
 }
 
 int64_t Trainer::restore() {
-  const Checkpoint checkpoint = load_checkpoint(options_.checkpoint);
+  // Rank 0 alone reads the file: other machines need not see it.
+  Checkpoint checkpoint;
+  std::string text;
   std::vector<tensor::NamedTensor> into{{"parameters", parts_.replica.params.values}};
   for (const auto& named : parts_.replica.optimizer.state())
     into.push_back({"optimizer." + named.name, named.tensor});
-  restore_tensors(checkpoint.tensors, into, options_.checkpoint);
+  if (parts_.group.rank() == 0) {
+    checkpoint = load_checkpoint(options_.checkpoint);
+    restore_tensors(checkpoint.tensors, into, options_.checkpoint);
+    text = checkpoint.state.dump();
+  }
+  for (const auto& [name, tensor] : into) parts_.group.broadcast(tensor, 0).wait();
+  checkpoint.state = nlohmann::ordered_json::parse(comm::share_text(parts_.group, text, 0));
   const auto& state = checkpoint.state;
   parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));
   sums_ = {.epoch = state.at("epoch"),
@@ -169,6 +190,11 @@ int64_t Trainer::restore() {
   for (const auto& [name, value] : state.at("environment").items()) {
     const auto now = options_.environment.value(name, nlohmann::ordered_json());
     if (now != value) notes.push_back(fmt::format("{} was {} and is {} now", name, value.dump(), now.dump()));
+  }
+  if (state.at("inputs") != options_.inputs) {
+    throw ConfigError(
+        "--resume needs the data and vocabulary the run began with: they were {} and are {} now",
+        state.at("inputs").dump(), options_.inputs.dump());
   }
   const int64_t done = state.at("loader_step");
   parts_.listener.resumed(done, evals_, notes);

@@ -25,6 +25,7 @@ struct TrainerOptions {
   int64_t eval_batch = 64;
   uint64_t seed = 0;
   std::filesystem::path checkpoint;    ///< empty: none
+  nlohmann::ordered_json inputs;       ///< what a run that resumes must have in common: data, vocabulary
   nlohmann::ordered_json environment;  ///< kept in checkpoints: what the bits depend on beside the settings
 };
 

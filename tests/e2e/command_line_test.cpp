@@ -136,9 +136,27 @@ TEST_F(CommandLine, TheProgramTrainsAsTransformersDoes) {
   std::filesystem::create_directories(folder_ / "rte");
   for (const char* name : {"train.tsv", "dev.tsv"}) write_text(folder_ / "rte" / name, rows);
   const auto furthest = [&](const std::string& name, const Words& more) {
-    Words words{"--task", "rte", "--data", folder_ / "rte", "--model", oracle, "--no-shuffle", "--global-batch", "8",
-                "--steps", "10", "--weight-decay", "0.1", "--schedule", "constant", "--warmup", "0", "--clip", "0",
-                "--max-length", "128"};
+    Words words{"--task",
+                "rte",
+                "--data",
+                folder_ / "rte",
+                "--model",
+                oracle,
+                "--no-shuffle",
+                "--global-batch",
+                "8",
+                "--steps",
+                "10",
+                "--weight-decay",
+                "0.1",
+                "--schedule",
+                "constant",
+                "--warmup",
+                "0",
+                "--clip",
+                "0",
+                "--max-length",
+                "128"};
     words.insert(words.end(), more.begin(), more.end());
     const CommandResult result = train(name, words);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -277,6 +295,7 @@ TEST_F(CommandLine, WrongModelFoldersAreOneSentenceAndCodeThree) {
 }
 
 TEST_F(CommandLine, AFullDiskAtACheckpointIsOneSentenceAndLeavesNoHalfFile) {
+  if (!namespaces_allowed()) GTEST_SKIP() << "this system allows no namespaces of one's own";
   // A disk of 3 MB in a mount namespace of its own: the records fit, the checkpoint (5 MB) does not.
   const std::string script =
       "mount -t tmpfs -o size=3m none \"$0\" && cd / && \"$@\"; code=$?; ls -a \"$0/run\" | grep -c writing; "
@@ -290,6 +309,39 @@ TEST_F(CommandLine, AFullDiskAtACheckpointIsOneSentenceAndLeavesNoHalfFile) {
   const CommandResult result = run_command(words);
   expect_complaint(result, 3, "No space left on device");
   EXPECT_EQ(result.out, "0\n") << "no half-written file is left";
+}
+
+TEST_F(CommandLine, OutputThatCannotBeWrittenIsNotSilent) {
+  write_text(folder_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n");
+  write_text(folder_ / "texts", "hello\n");
+  const std::string command =
+      program().string() + " tokenize --vocab " + (folder_ / "vocab.txt").string() + " ";
+  expect_complaint(run_command({"sh", "-c", command + (folder_ / "texts").string() + " > /dev/full"}), 3,
+                   "standard output");
+  expect_complaint(run_command({"sh", "-c", command + folder_.path().string()}), 3, "cannot read");
+}
+
+TEST_F(CommandLine, ARunThatDiedBeforeItsFirstCheckpointStartsAnew) {
+  EXPECT_EQ(
+      train("run", {"--strategy", "ddp", "--workers", "2", "--set", "comm.drill=1:3:forward:kill"}).exit_code,
+      4);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/steps.jsonl"));
+  EXPECT_EQ(train("run", {"--strategy", "ddp", "--workers", "2"}).exit_code, 0);
+  EXPECT_EQ(losses_of(folder_ / "run").size(), 7u);
+}
+
+TEST_F(CommandLine, TheRoomCheckerFindsAForbiddenInclude) {
+  std::filesystem::create_directories(folder_ / "tree/cmake");
+  std::filesystem::create_directories(folder_ / "tree/syncopate/base");
+  std::filesystem::copy(source_dir() / "cmake/rooms.cmake", folder_ / "tree/cmake/rooms.cmake");
+  const Words check{"python3", source_dir() / "tools/check_rooms.py", folder_ / "tree"};
+  write_text(folder_ / "tree/syncopate/base/a.h", "#include \"syncopate/base/b.h\"\n");
+  EXPECT_EQ(run_command(check).exit_code, 0);
+  for (const char* line : {"#include \"syncopate/run/spec.h\"\n", "  # include <syncopate/run/spec.h>\n",
+                           "#include <ATen/ATen.h>\n", "#include <gloo/context.h>\n"}) {
+    write_text(folder_ / "tree/syncopate/base/a.h", line);
+    EXPECT_EQ(run_command(check).exit_code, 1) << line;
+  }
 }
 
 TEST_F(CommandLine, AnOwnModelBuildsAgainstTheInstalledCopy) {

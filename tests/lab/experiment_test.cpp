@@ -40,6 +40,18 @@ TEST(Experiment, ARowChangesWhatItNames) {
   EXPECT_EQ(experiment.rows[1].optim.lr, 0.5);
 }
 
+TEST(Experiment, RowsShareAGlobalBatchUnlessTheFileSaysOtherwise) {
+  const test::TempDir folder;
+  const std::string rows = "[[row]]\nstrategy=\"single\"\n[[row]]\nstrategy=\"ddp\"\nworkers=3\n";
+  test::write_text(folder / "same.toml", rows);
+  for (const run::RunSpec& row : read_experiment(folder / "same.toml").rows)
+    EXPECT_EQ(row.examples_per_step(), 48);
+  test::write_text(folder / "own.toml", "[settings]\nbatch_size = 5\n" + rows);
+  const Experiment own = read_experiment(folder / "own.toml");
+  EXPECT_EQ(own.rows[0].examples_per_step(), 5);
+  EXPECT_EQ(own.rows[1].examples_per_step(), 15);
+}
+
 TEST(Experiment, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(complaint("[[row]\n").find("x.toml:1: "), std::string::npos);
   EXPECT_NE(complaint("").find("lists nothing to run"), std::string::npos);

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "syncopate/train/checkpoint.h"
 #include "tests/laws/rig.h"
 #include "tests/support/support.h"
 
@@ -44,6 +45,15 @@ TEST_P(Law, WorkersTimesBatchIsOneWorkerWithTheWholeBatch) {
   Rig foil = rig_for("all-reduce", GetParam());
   foil.global_batch = 6;  // what each worker would see if the batch were not shared
   EXPECT_GT(difference(whole.losses, train(foil).losses), 1e-3);
+}
+
+TEST_P(Law, UnevenWorkersAreWeighedByTheirExamples) {
+  Rig one = rig_for("single", 1), many = rig_for("all-reduce", GetParam());
+  one.global_batch = many.global_batch = 11;  // shares of different sizes for 2, 3 and 4 workers
+  const Trace whole = train(one);
+  EXPECT_LT(difference(whole.losses, train(many).losses), 1e-6);
+  many.mean_of_means = true;
+  EXPECT_GT(difference(whole.losses, train(many).losses), 1e-4);
 }
 
 TEST_P(Law, GatherScatterIsAllReduceBitForBit) {
@@ -132,6 +142,13 @@ TEST_P(Law, ResumingIsNeverHavingStoppedBitForBit) {
     Rig foil = second;  // the same parameters but another stream of dropout and order
     foil.seed = straight.seed + 1;
     EXPECT_NE(train(foil).losses, after.losses);
+    train(first);  // again, for a checkpoint of step 17
+    train::Checkpoint forgetful = train::load_checkpoint(first.checkpoint);
+    for (auto& [name, tensor] : forgetful.tensors) {
+      if (name != "parameters") tensor.zero_();
+    }
+    train::save_checkpoint(first.checkpoint, forgetful);
+    EXPECT_NE(train(second).losses, after.losses) << "the optimizer's moments are part of a checkpoint";
   }
 }
 

@@ -65,6 +65,24 @@ class ToyData : public data::Dataset {
   std::vector<int64_t> labels_;
 };
 
+/// Weighs every rank's own mean alike, however many examples it had.
+class MeanOfMeans : public parallel::Strategy {
+ public:
+  MeanOfMeans(std::unique_ptr<parallel::Strategy> inner, const comm::Group& group)
+      : inner_(std::move(inner)), group_(group) {}
+  void start(parallel::Replica& replica) override { inner_->start(replica); }
+  void step(parallel::Replica& replica) override {
+    const auto global = static_cast<int64_t>(replica.count);
+    const auto mine = static_cast<double>(data::share(global, group_.size(), group_.rank()).size());
+    replica.params.grads.mul_(replica.count / (group_.size() * mine));
+    inner_->step(replica);
+  }
+
+ private:
+  std::unique_ptr<parallel::Strategy> inner_;
+  const comm::Group& group_;
+};
+
 class LossListener : public train::Listener {
  public:
   LossListener(std::vector<double>& losses, int64_t stop_after) : losses_(losses), stop_after_(stop_after) {}
@@ -98,7 +116,8 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   const auto optimizer = run::make_optimizer(rig.optim, params);
   parallel::Replica replica{
       .model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
-  const auto strategy = run::make_strategy(rig.strategy, group);
+  auto strategy = run::make_strategy(rig.strategy, group);
+  if (rig.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group);
   parallel::LocalEngine engine;
   data::Loader loader(toy_data(rig.examples, 17), {.global_batch = rig.global_batch,
                                                    .workers = rig.workers,
@@ -121,6 +140,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                           .eval_batch = 7,
                           .seed = rig.seed,
                           .checkpoint = rig.checkpoint,
+                          .inputs = {},
                           .environment = nlohmann::ordered_json::object()});
   const train::TrainResult result = trainer.run(rig.resume);
   params.check_views();

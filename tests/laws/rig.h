@@ -30,7 +30,8 @@ struct Rig {
   int64_t save_every = 0;
   std::filesystem::path checkpoint;
   bool resume = false;
-  int64_t stop_after = 0;  ///< asks for an end in this step; 0: never
+  bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
+  int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
 };
 
 struct Trace {

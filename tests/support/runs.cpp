@@ -48,6 +48,10 @@ std::vector<double> losses_of(const std::filesystem::path& run) {
   return losses;
 }
 
+bool namespaces_allowed() {
+  return run_command({"unshare", "--user", "--map-root-user", "--net", "--mount", "true"}).exit_code == 0;
+}
+
 std::vector<int> processes_with(const std::string& text) {
   std::vector<int> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

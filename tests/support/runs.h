@@ -19,6 +19,9 @@ std::vector<std::string> train_command(const std::string& data, const std::files
 std::vector<nlohmann::json> read_json_lines(const std::filesystem::path& path);
 std::vector<double> losses_of(const std::filesystem::path& run);  ///< "loss" of every step
 
+/// Whether this system lets a test make network and mount namespaces of its own.
+bool namespaces_allowed();
+
 /// Processes whose command line holds `text`.
 std::vector<int> processes_with(const std::string& text);
 

@@ -85,7 +85,7 @@ class Worker {
 
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       parse_drill(spec_.comm.drill));
-    open_folder();
+    open_folder(group);
     announce(recorder, materials, params, steps);
     if (!options_.resume) recorder.begin();
     train::Trainer trainer({.replica = replica,
@@ -145,11 +145,13 @@ class Worker {
   }
 
   /// Only now that everything is loaded: a run that cannot begin leaves nothing behind.
-  void open_folder() {
+  void open_folder(comm::Group& group) {
+    if (world_.rank == 0) {
+      if (!options_.folder_is_ready) start_folder(folder_, spec_);
+      std::filesystem::remove(folder_.done());
+    }
+    group.barrier();  // rank 0 sweeps out what an earlier run left: nobody writes before that
     make_folder(folder_.path);
-    if (world_.rank != 0) return;
-    if (!options_.folder_is_ready) start_folder(folder_, spec_);
-    std::filesystem::remove(folder_.done());
   }
 
   void announce(Recorder& recorder, const Materials& materials, const tensor::FlatParams& params,

@@ -1,6 +1,7 @@
 # make quickstart   set up and run the first comparison on built-in data
 # make test         set up and run every test
 # make build        leaves the program at build/syncopate
+# make bench        the training step beside PyTorch's, in ten minutes
 # Against another libtorch: make TORCH=2.13.0 test, which builds in build-torch-2.13.0.
 
 TORCH ?= debian
@@ -30,7 +31,8 @@ test: packages $(BUILD)/.configured
 
 bench: packages $(BUILD)/.configured
 	@cmake -S . -B $(BUILD) -DSYNCOPATE_BENCH=ON > /dev/null
-	@cmake --build $(BUILD) --parallel $(JOBS)
+	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_step
+	@bench/step_against_peer.py --build $(BUILD)
 
 format:
 	@clang-format -i $$(git ls-files '*.h' '*.cpp' '*.inc')

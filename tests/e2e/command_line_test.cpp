@@ -1,6 +1,7 @@
 // The program as a person uses it: what it leaves, what it says when something is wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/runs.h"
@@ -346,12 +347,14 @@ TEST_F(CommandLine, TheRoomCheckerFindsAForbiddenInclude) {
 
 TEST_F(CommandLine, AnOwnModelBuildsAgainstTheInstalledCopy) {
   const std::string prefix = folder_ / "installed", build = folder_ / "example";
+  std::string libtorch = SYNCOPATE_PREFIXES;
+  std::replace(libtorch.begin(), libtorch.end(), ':', ';');
   const auto expect_ok = [](const CommandResult& result) {
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   };
   expect_ok(run_command({"cmake", "--install", program().parent_path(), "--prefix", prefix}));
   expect_ok(run_command({"cmake", "-S", source_dir() / "examples", "-B", build,
-                         "-DCMAKE_PREFIX_PATH=" + prefix + ";" + SYNCOPATE_PREFIX_PATH}));
+                         "-DCMAKE_PREFIX_PATH=" + prefix + ";" + libtorch}));
   expect_ok(run_command({"cmake", "--build", build}, {}, 600));
   const CommandResult trained =
       run_command({"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", build + "/own_model"});

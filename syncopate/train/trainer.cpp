@@ -20,6 +20,15 @@ namespace {
       "the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1", step);
 }
 
+/// The tensors that a checkpoint holds: what `save` writes and `restore` fills.
+std::vector<tensor::NamedTensor> state_of(const parallel::Replica& replica) {
+  std::vector<tensor::NamedTensor> tensors{{"parameters", replica.params.values}};
+  for (const auto& named : replica.optimizer.state()) {
+    tensors.push_back({"optimizer." + named.name, named.tensor});
+  }
+  return tensors;
+}
+
 }  // namespace
 
 TrainResult Trainer::run(bool resume) {
@@ -134,10 +143,7 @@ void Trainer::save(int64_t steps_done) {
   const double bytes_sent = bytes_sent_by_all();
   if (parts_.group.rank() == 0) {
     Checkpoint checkpoint;
-    checkpoint.tensors.push_back({"parameters", parts_.replica.params.values});
-    for (const auto& named : parts_.replica.optimizer.state()) {
-      checkpoint.tensors.push_back({"optimizer." + named.name, named.tensor});
-    }
+    checkpoint.tensors = state_of(parts_.replica);
     nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
     for (const auto& epoch : result_.epochs) epochs.push_back(record::to_json(epoch));
     checkpoint.state = {{"steps_done", steps_done},
@@ -163,9 +169,7 @@ int64_t Trainer::restore() {
   // Rank 0 alone reads the file: other machines need not see it.
   Checkpoint checkpoint;
   std::string text;
-  std::vector<tensor::NamedTensor> into{{"parameters", parts_.replica.params.values}};
-  for (const auto& named : parts_.replica.optimizer.state())
-    into.push_back({"optimizer." + named.name, named.tensor});
+  const std::vector<tensor::NamedTensor> into = state_of(parts_.replica);
   if (parts_.group.rank() == 0) {
     checkpoint = load_checkpoint(options_.checkpoint);
     restore_tensors(checkpoint.tensors, into, options_.checkpoint);

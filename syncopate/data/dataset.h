@@ -7,6 +7,9 @@
 
 namespace syncopate::data {
 
+/// The draw of every evaluation: scores do not depend on when or by how many workers they are taken.
+inline constexpr uint64_t kEvaluationDraw = 0;
+
 /// Examples numbered 0..size()-1 that can be joined to batches. Immutable once made: any number of threads
 /// may collate at once.
 class Dataset {
@@ -15,8 +18,9 @@ class Dataset {
   virtual int64_t size() const = 0;
 
   /// The examples `ids`, in that order, as one batch whose `ids` are these. Numbers may repeat; none at all
-  /// gives a batch of size 0 whose fields have 0 rows.
-  virtual tensor::Batch collate(std::span<const int64_t> ids) const = 0;
+  /// gives a batch of size 0 whose fields have 0 rows. `draw` decides whatever is random about an example
+  /// (masks, crops): the same draw and id give the same, on any worker and in any batch.
+  virtual tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const = 0;
 };
 
 }  // namespace syncopate::data

@@ -4,9 +4,13 @@
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
 
 namespace syncopate::data {
 namespace {
+
+// Keeps what is random about examples apart from other streams drawn from the same seed.
+constexpr uint64_t kDrawStream = 0x64726177;
 
 LoaderOptions checked(const LoaderOptions& options) {
   if (options.workers < 1) throw ConfigError("workers must be 1 or more, got {}", options.workers);
@@ -102,8 +106,9 @@ StepBatches Loader::prepare(int64_t step) {
                       .last_of_epoch = sampler_.last_of_epoch(step),
                       .micro = {},
                       .global_examples = sampler_.examples_in(step)};
+  const uint64_t draw = mix_key(options_.seed, kDrawStream, batches.epoch);
   for (const auto& ids : sampler_.micro_batches(step, options_.workers, options_.rank, options_.accumulate)) {
-    if (!ids.empty()) batches.micro.push_back(dataset_->collate(ids));
+    if (!ids.empty()) batches.micro.push_back(dataset_->collate(ids, draw));
   }
   return batches;
 }

@@ -31,7 +31,7 @@ int64_t TextDataset::length(int64_t id) const {
   return starts_[static_cast<size_t>(id) + 1] - starts_[static_cast<size_t>(id)];
 }
 
-tensor::Batch TextDataset::collate(std::span<const int64_t> ids) const {
+tensor::Batch TextDataset::collate(std::span<const int64_t> ids, uint64_t) const {
   tensor::Batch batch;
   batch.ids.assign(ids.begin(), ids.end());
   const auto rows = static_cast<int64_t>(ids.size());

@@ -7,6 +7,8 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/nn/cross_entropy.h"
+#include "syncopate/nn/initialize.h"
 #include "syncopate/nn/layers_plain.h"
 
 namespace syncopate::nn {
@@ -15,8 +17,6 @@ namespace {
 /// Where a layer's dropouts draw their noise; the embeddings have site 0, the head the one after the last
 /// layer's.
 enum Site : int64_t { kProbs, kAttentionOutput, kInner, kFeedForwardOutput, kSitesPerLayer };
-
-at::Tensor parameter(at::IntArrayRef shape) { return at::empty(shape, at::kFloat).set_requires_grad(true); }
 
 LinearParams linear_params(int64_t out, int64_t in) { return {parameter({out, in}), parameter({out})}; }
 
@@ -156,13 +156,7 @@ at::Tensor BertClassifier::forward(at::Tensor hidden, const Batch& batch, LayerR
 }
 
 Loss BertClassifier::loss(const at::Tensor& logits, const Batch& batch) const {
-  const at::Tensor& labels_B = batch.at("labels");
-  if (labels_B.is_cpu() && labels_B.numel() > 0 &&
-      (labels_B.min().item<int64_t>() < 0 || labels_B.max().item<int64_t>() >= config_.num_labels)) {
-    throw DataError("a batch has a label outside 0..{}; give the model as many classes as the data has",
-                    config_.num_labels - 1);
-  }
-  return {at::cross_entropy_loss(logits, labels_B, {}, at::Reduction::Sum), labels_B.size(0)};
+  return cross_entropy(logits, batch.at("labels"));
 }
 
 void BertClassifier::set_dropout(double rate, double inner) {

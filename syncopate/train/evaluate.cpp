@@ -20,7 +20,7 @@ void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t fir
   for (int64_t begin = first; begin < last; begin += batch_size) {
     ids.resize(static_cast<size_t>(std::min(batch_size, last - begin)));
     std::iota(ids.begin(), ids.end(), begin);
-    const tensor::Batch batch = dataset.collate(ids);
+    const tensor::Batch batch = dataset.collate(ids, data::kEvaluationDraw);
     use(model.forward(batch), batch);
   }
 }

@@ -21,7 +21,7 @@ class Numbers : public Dataset {
   explicit Numbers(int64_t size, int64_t bad = -1, double seconds = 0)
       : size_(size), bad_(bad), seconds_(seconds) {}
   int64_t size() const override { return size_; }
-  tensor::Batch collate(std::span<const int64_t> ids) const override {
+  tensor::Batch collate(std::span<const int64_t> ids, uint64_t) const override {
     ++collated;
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
     tensor::Batch batch;

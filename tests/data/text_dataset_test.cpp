@@ -21,7 +21,7 @@ TEST(TextDataset, PadsToTheLongestOfTheBatch) {
   const TextDataset data(kExamples, tokenizer(), 64);
   ASSERT_EQ(data.size(), 4);
   EXPECT_EQ(data.length(0), 5);
-  const tensor::Batch batch = data.collate(std::vector<int64_t>{2, 1, 0});
+  const tensor::Batch batch = data.collate(std::vector<int64_t>{2, 1, 0}, kEvaluationDraw);
   EXPECT_TRUE(
       at::equal(batch.at("input_ids"), rows({2, 3, 0, 0, 0, 0, 2, 5, 3, 6, 6, 3, 2, 5, 6, 7, 3, 0}, 6)));
   EXPECT_TRUE(
@@ -31,7 +31,7 @@ TEST(TextDataset, PadsToTheLongestOfTheBatch) {
   EXPECT_TRUE(at::equal(batch.at("labels"), at::tensor({-1, 0, 1}, at::kLong)));
   EXPECT_EQ(batch.ids, (std::vector<int64_t>{2, 1, 0}));
   EXPECT_EQ(batch.real_tokens, 2 + 6 + 5);
-  const tensor::Batch shorter = data.collate(std::vector<int64_t>{2});
+  const tensor::Batch shorter = data.collate(std::vector<int64_t>{2}, kEvaluationDraw);
   EXPECT_EQ(shorter.at("input_ids").sizes(), (at::IntArrayRef{1, 2}))
       << "the foil: another batch, another width";
   EXPECT_EQ(shorter.at("input_ids").scalar_type(), at::kLong);
@@ -39,7 +39,7 @@ TEST(TextDataset, PadsToTheLongestOfTheBatch) {
 
 TEST(TextDataset, CutsToTheMaximalLength) {
   const TextDataset data(kExamples, tokenizer(), 7);
-  const tensor::Batch batch = data.collate(std::vector<int64_t>{3});
+  const tensor::Batch batch = data.collate(std::vector<int64_t>{3}, kEvaluationDraw);
   EXPECT_TRUE(at::equal(batch.at("input_ids"), rows({2, 5, 5, 3, 6, 6, 3}, 7)));
   EXPECT_EQ(TextDataset(kExamples, tokenizer(), 64).length(3), 11);
   EXPECT_THROW(TextDataset(kExamples, tokenizer(), 2), ConfigError);
@@ -47,11 +47,11 @@ TEST(TextDataset, CutsToTheMaximalLength) {
 
 TEST(TextDataset, NoExamplesMakeAnEmptyBatch) {
   const TextDataset data(kExamples, tokenizer(), 64);
-  const tensor::Batch batch = data.collate({});
+  const tensor::Batch batch = data.collate({}, kEvaluationDraw);
   EXPECT_EQ(batch.size(), 0);
   EXPECT_EQ(batch.at("input_ids").sizes(), (at::IntArrayRef{0, 0}));
   EXPECT_EQ(batch.at("labels").numel(), 0);
-  EXPECT_THROW(data.collate(std::vector<int64_t>{4}), InternalError);
+  EXPECT_THROW(data.collate(std::vector<int64_t>{4}, kEvaluationDraw), InternalError);
   EXPECT_EQ(TextDataset({}, tokenizer(), 64).size(), 0);
 }
 

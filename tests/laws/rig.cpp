@@ -35,7 +35,7 @@ class ToyData : public data::Dataset {
     }
   }
   int64_t size() const override { return static_cast<int64_t>(examples_.size()); }
-  tensor::Batch collate(std::span<const int64_t> ids) const override {
+  tensor::Batch collate(std::span<const int64_t> ids, uint64_t) const override {
     size_t longest = 0;
     for (const int64_t id : ids) longest = std::max(longest, examples_[static_cast<size_t>(id)].size());
     const auto rows = static_cast<int64_t>(ids.size());

@@ -15,7 +15,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/nn/bert.h"
+#include "syncopate/nn/bert_heads.h"
 #include "syncopate/parallel/session.h"
 #include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"

@@ -3,43 +3,43 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/cli/commands.h"
-#include "syncopate/cli/score.h"
-#include "syncopate/run/score.h"
+#include "syncopate/cli/model_use.h"
 
 namespace syncopate::cli {
 
-void add_score_options(CLI::App& app, ScoreArguments& arguments) {
-  app.add_option("--task", arguments.task, "the task that the model was trained on")->required();
-  app.add_option("--data", arguments.data, "data file, or folder; empty: the built-in data of the task");
-  app.add_option("--model", arguments.model, "model folder: a run's model/, or any Hugging Face folder")
-      ->required();
-  app.add_option("--max-length", arguments.max_length,
-                 "tokens of an example; default: as the model was trained");
-  app.add_option("--batch-size", arguments.batch_size, "examples at once")->capture_default_str();
-  app.add_option("--threads", arguments.threads, "default: all cores");
+void add_model_options(CLI::App& app, run::ScoreSpec& spec) {
+  app.add_option("--task", spec.task, "the task that the model was trained on")->required();
+  app.add_option("--data", spec.data, "data file, or folder; empty: the built-in data of the task");
+  app.add_option("--model", spec.model, "a run, a run's model/, or any Hugging Face folder")->required();
+  app.add_option("--text", spec.columns.text, "csv: the column with the text");
+  app.add_option("--text-pair", spec.columns.text_pair, "csv: the column with a second text");
+  app.add_option("--label", spec.columns.label, "csv: the column with the label");
+  app.add_option("--max-length", spec.max_length, "tokens of an example; default: as the model was trained");
+  app.add_option("--stride", spec.stride, "squad: pieces that two windows of a long text share")
+      ->capture_default_str();
+  app.add_option("--batch-size", spec.batch_size, "examples at once; default: as suits the task");
+  app.add_option("--threads", spec.threads, "default: all cores");
+  app.add_option("--device", spec.device, "cpu, cuda or cuda:1")->capture_default_str();
+  app.add_option("--precision", spec.precision, "fp32, bf16 or fp16")->capture_default_str();
+  app.add_option("--seed", spec.seed, "mlm: of the masks; clm: of the continuation")->capture_default_str();
 }
 
 Command add_evaluate(CLI::App& program) {
-  struct Arguments : ScoreArguments {
+  struct Arguments {
+    run::ScoreSpec spec;
     bool json = false;
     std::string out;
   };
   CLI::App* app = program.add_subcommand("evaluate", "Score a model folder on a data file");
   auto arguments = std::make_shared<Arguments>();
-  add_score_options(*app, *arguments);
+  add_model_options(*app, arguments->spec);
   app->add_flag("--json", arguments->json, "print the score as one line of JSON");
   app->add_option("--out", arguments->out, "write the score to this file as JSON");
   app->footer("Example:\n  syncopate evaluate --task rte --data glue/RTE/dev.tsv --model runs/my-run/model");
   return [arguments] {
-    const record::EvalRecord score = run::score_model({.task = arguments->task,
-                                                       .data = arguments->data,
-                                                       .model = arguments->model,
-                                                       .max_length = arguments->max_length,
-                                                       .batch_size = arguments->batch_size,
-                                                       .threads = arguments->threads});
+    const record::EvalRecord score = run::score_model(arguments->spec);
     nlohmann::ordered_json json = record::to_json(score);
     json.erase("step");
     if (!arguments->out.empty()) write_file_atomically(arguments->out, json.dump() + "\n");
@@ -47,7 +47,8 @@ Command add_evaluate(CLI::App& program) {
       fmt::print("{}\n", json.dump());
     } else {
       fmt::print("loss {:.4f}", score.loss);
-      for (const auto& [name, value] : score.measures) fmt::print(" · {} {:.2f} %", name, 100 * value);
+      for (const auto& [name, value] : score.measures)
+        fmt::print(" · {} {}", name, record::measure_for_people(name, value));
       fmt::print(" · {} examples in {:.1f} s\n", score.examples, score.seconds);
     }
     return 0;

@@ -1,49 +1,56 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "syncopate/base/file.h"
 #include "syncopate/cli/commands.h"
-#include "syncopate/cli/score.h"
-#include "syncopate/run/score.h"
+#include "syncopate/cli/model_use.h"
 
 namespace syncopate::cli {
 
 Command add_predict(CLI::App& program) {
-  struct Arguments : ScoreArguments {
+  struct Arguments {
+    run::ScoreSpec spec;
     bool json = false;
     std::string out;
   };
   CLI::App* app = program.add_subcommand("predict", "Write a model's answer for each example of a data file");
   auto arguments = std::make_shared<Arguments>();
-  add_score_options(*app, *arguments);
+  run::ScoreSpec& spec = arguments->spec;
+  add_model_options(*app, spec);
+  app->add_option("--prompt", spec.prompts, "mlm, clm: a text to fill in or continue, instead of --data");
+  app->add_option("--best", spec.best, "mlm, images: how many answers to show")->capture_default_str();
+  run::ContinueSpec& next = spec.continuation;
+  app->add_option("--tokens", next.tokens, "clm: how many tokens to add")->capture_default_str();
+  app->add_option("--temperature", next.temperature, "clm: 0 takes the likeliest word, 1 samples as learned")
+      ->capture_default_str();
+  app->add_option("--top-k", next.top_k, "clm: sample among so many words; 0: all")->capture_default_str();
+  app->add_option("--top-p", next.top_p, "clm: sample among the likeliest words of this probability")
+      ->capture_default_str();
   app->add_flag("--json", arguments->json, "print the lines to standard output (as without --out)");
-  app->add_option("--out", arguments->out, "write the lines to this file; default: standard output");
+  app->add_option("--out", arguments->out, "write the answers to this file; default: standard output");
   app->footer(
-      "One JSON line per example, in the file's order: {\"index\", \"logits\", \"label\"}. The data need no "
-      "labels.\n"
-      "Example:\n  syncopate predict --task sst2 --data dev.tsv --model runs/my-run/model --out "
-      "answers.jsonl");
+      "Out, one JSON line per example in the file's order (the data need no labels):\n"
+      "  texts     {\"index\", \"logits\", \"label\"}\n"
+      "  images    {\"index\", \"label\", \"probability\", \"best\"}\n"
+      "  mlm       {\"text\", \"masks\": [[{\"word\", \"probability\"}, ...], ...]} for each [MASK] of a "
+      "line\n"
+      "  clm       {\"text\", \"continuation\"} for each line\n"
+      "  squad     one object {question id: answer}, as SQuAD's scorer reads it\n"
+      "Examples:\n"
+      "  syncopate predict --task sst2 --data dev.tsv --model runs/my-run/model --out answers.jsonl\n"
+      "  syncopate predict --task mlm --model runs/my-mlm --prompt 'The [MASK] sat on the mat.'\n"
+      "  syncopate predict --task clm --model runs/my-gpt --prompt 'Once' --top-k 40 --temperature 0.8");
   return [arguments] {
+    arguments->spec.continuation.seed = arguments->spec.seed;
     std::string lines;
-    run::predict({.task = arguments->task,
-                  .data = arguments->data,
-                  .model = arguments->model,
-                  .max_length = arguments->max_length,
-                  .batch_size = arguments->batch_size,
-                  .threads = arguments->threads},
-                 [&](const run::Prediction& prediction) {
-                   const nlohmann::ordered_json json{{"index", prediction.index},
-                                                     {"logits", prediction.logits},
-                                                     {"label", prediction.label}};
-                   if (arguments->out.empty()) {
-                     fmt::print("{}\n", json.dump());
-                   } else {
-                     lines += json.dump() + "\n";
-                   }
-                 });
+    run::predict(arguments->spec, [&](const std::string& line) {
+      if (arguments->out.empty()) {
+        fmt::print("{}\n", line);
+      } else {
+        lines += line + "\n";
+      }
+    });
     if (!arguments->out.empty()) write_file_atomically(arguments->out, lines);
     return 0;
   };

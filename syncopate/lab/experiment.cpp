@@ -33,6 +33,49 @@ void apply(const toml::table& table, const std::string& prefix, const Fields& fi
   }
 }
 
+/// One [[phase]] or [[row]]: `shared` settings, then its own.
+Experiment::Row read_row(const toml::node& node, const toml::table* shared,
+                         const std::vector<Experiment::Row>& phases) {
+  Experiment::Row row;
+  const Fields fields = row.spec.fields();
+  if (shared != nullptr) apply(*shared, "", fields);
+  const toml::table* table = node.as_table();
+  if (table == nullptr) throw ConfigError("it must be a table");
+  toml::table own = *table;
+  if (const toml::node* name = own.get("name")) {
+    row.name = text_of(*name, "name");
+    own.erase("name");
+  }
+  apply(own, "", fields);
+  constexpr std::string_view kPhase = "phase:";
+  if (std::string& from = row.spec.model.init_from; from.starts_with(kPhase)) {
+    row.after = from.substr(kPhase.size());
+    const auto same = [&](const Experiment::Row& phase) { return phase.name == *row.after; };
+    if (std::none_of(phases.begin(), phases.end(), same)) {
+      throw ConfigError("it starts from the phase \"{}\", but no [[phase]] before it has this name",
+                        *row.after);
+    }
+  }
+  row.spec.validate();
+  return row;
+}
+
+std::vector<Experiment::Row> read_rows(const toml::table& file, const char* kind, const toml::table* shared,
+                                       const std::vector<Experiment::Row>* phases,
+                                       const std::filesystem::path& path) {
+  std::vector<Experiment::Row> rows;
+  const toml::array* list = file[kind].as_array();
+  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    try {
+      rows.push_back(read_row((*list)[i], shared, phases != nullptr ? *phases : rows));
+      if (phases == nullptr && rows.back().name.empty()) throw ConfigError("a phase needs a name");
+    } catch (const ConfigError& error) {
+      throw ConfigError("{}, {} {}: {}", path.string(), kind, i + 1, error.what());
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 Experiment read_experiment(const std::filesystem::path& path) {
@@ -44,7 +87,7 @@ Experiment read_experiment(const std::filesystem::path& path) {
     throw DataError("{}:{}: {}; see experiments/quickstart.toml for the form", path.string(),
                     error.source().begin.line, error.description());
   }
-  static const std::vector<std::string> known{"title", "cost", "settings", "row"};
+  static const std::vector<std::string> known{"title", "cost", "settings", "phase", "row"};
   for (const auto& [key, node] : file) {
     const std::string name(key.str());
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -54,35 +97,20 @@ Experiment read_experiment(const std::filesystem::path& path) {
   Experiment experiment;
   experiment.title = file["title"].value_or(path.stem().string());
   experiment.cost = file["cost"].value_or(std::string());
-  const toml::array* rows = file["row"].as_array();
-  if (rows == nullptr || rows->empty()) {
+  experiment.phases = read_rows(file, "phase", nullptr, nullptr, path);
+  experiment.rows = read_rows(file, "row", file["settings"].as_table(), &experiment.phases, path);
+  if (experiment.rows.empty()) {
     throw ConfigError("{} lists nothing to run; add [[row]] entries, each with a strategy and workers",
                       path.string());
   }
-  int number = 0;
-  for (const toml::node& row : *rows) {
-    ++number;
-    run::RunSpec spec;
-    const Fields fields = spec.fields();
-    try {
-      if (const toml::table* settings = file["settings"].as_table()) apply(*settings, "", fields);
-      const toml::table* changes = row.as_table();
-      if (changes == nullptr) throw ConfigError("a row must be a table");
-      apply(*changes, "", fields);
-      spec.validate();
-    } catch (const ConfigError& error) {
-      throw ConfigError("{}, row {}: {}", path.string(), number, error.what());
-    }
-    experiment.rows.push_back(spec);
-  }
   int64_t largest = 1;
   bool batch_given = false;
-  for (const run::RunSpec& spec : experiment.rows) {
+  for (const auto& [name, spec, after] : experiment.rows) {
     batch_given = batch_given || spec.train.batch_size > 0 || spec.train.global_batch > 0;
     largest = std::max(largest, spec.examples_per_step());
   }
-  for (run::RunSpec& spec : experiment.rows) {
-    if (!batch_given) spec.train.global_batch = largest;
+  for (Experiment::Row& row : experiment.rows) {
+    if (!batch_given) row.spec.train.global_batch = largest;
   }
   return experiment;
 }

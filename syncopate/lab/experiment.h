@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,15 +18,31 @@ namespace syncopate::lab {
 ///     [[row]]
 ///     strategy = "ddp"
 ///     workers = 2
+///
+/// What rows start from may be trained first: a phase has settings of its own (none of [settings]), and a row
+/// or a later phase starts from it by name.
+///
+///     [[phase]]
+///     name = "books"
+///     task = "mlm"
+///     [[row]]
+///     name = "after books"         # what the table calls it; the strategy where not given
+///     init_from = "phase:books"
 struct Experiment {
+  struct Row {
+    std::string name;  ///< may be empty, not a phase's
+    run::RunSpec spec;
+    std::optional<std::string> after{};  ///< the phase it starts from
+  };
   std::string title;
-  std::string cost;                ///< what to expect, for people; may be empty
-  std::vector<run::RunSpec> rows;  ///< complete and valid
+  std::string cost;         ///< what to expect, for people; may be empty
+  std::vector<Row> phases;  ///< in the order they run; complete and valid
+  std::vector<Row> rows;    ///< likewise
 };
 
 /// A file that names no batch size gives every row the same global batch: sixteen examples per worker of its
 /// largest row. Throws DataError when the file is not TOML, ConfigError for an unknown or bad setting (with
-/// the row) or no rows.
+/// the row), a phase that is not there before it is used, or no rows.
 Experiment read_experiment(const std::filesystem::path& path);
 
 }  // namespace syncopate::lab

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
@@ -74,12 +75,17 @@ SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out
                   const std::function<void(const std::string&)>& say) {
   SweepResult result;
   run::be_the_parent();
-  for (size_t i = 0; i < experiment.rows.size(); ++i) {
-    SweepRow row{.spec = experiment.rows[i], .record = std::nullopt, .reused = false};
+  std::map<std::string, std::string> folders;  // of the phases that are done
+  std::vector<Experiment::Row> all = experiment.phases;
+  all.insert(all.end(), experiment.rows.begin(), experiment.rows.end());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool phase = i < experiment.phases.size();
+    SweepRow row{.name = all[i].name, .spec = all[i].spec, .record = std::nullopt, .reused = false};
+    if (all[i].after) row.spec.model.init_from = folders.at(*all[i].after);
     const run::RunFolder folder{out / row.spec.name()};
-    const std::string label =
-        fmt::format("[{}/{}] {} with {} worker{}", i + 1, experiment.rows.size(), row.spec.strategy.name,
-                    row.spec.comm.workers, row.spec.comm.workers == 1 ? "" : "s");
+    const std::string label = fmt::format("[{}/{}] {}{} with {} worker{}", i + 1, all.size(),
+                                          row.name.empty() ? "" : row.name + ": ", row.spec.strategy.name,
+                                          row.spec.comm.workers, row.spec.comm.workers == 1 ? "" : "s");
     if (std::filesystem::exists(folder.done())) {
       say(fmt::format("{}: done before, taken from {}", label, folder.path.string()));
       row.reused = true;
@@ -93,12 +99,16 @@ SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out
       const int code = run_program(command_for(row.spec, folder.path, resume));
       if (code == 0) {
         row.record = read_result(folder);
-      } else if (code != static_cast<int>(ExitCode::kDiverged)) {
+      } else if (code != static_cast<int>(ExitCode::kDiverged) || phase) {
         result.exit_code = code;
         return result;
       }
     }
-    result.rows.push_back(std::move(row));
+    if (phase) {
+      folders[row.name] = folder.path.string();
+    } else {
+      result.rows.push_back(std::move(row));
+    }
   }
   return result;
 }

@@ -7,7 +7,6 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/nn/cross_entropy.h"
 #include "syncopate/nn/initialize.h"
 #include "syncopate/nn/layers_plain.h"
 
@@ -17,10 +16,6 @@ namespace {
 /// Where a layer's dropouts draw their noise; the embeddings have site 0, the head the one after the last
 /// layer's.
 enum Site : int64_t { kProbs, kAttentionOutput, kInner, kFeedForwardOutput, kSitesPerLayer };
-
-LinearParams linear_params(int64_t out, int64_t in) { return {parameter({out, in}), parameter({out})}; }
-
-NormParams norm_params(int64_t width) { return {parameter({width}), parameter({width})}; }
 
 /// 0 where a position is real, hugely negative where it is padding; undefined when the batch has no padding.
 at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
@@ -33,7 +28,7 @@ at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
 
 }  // namespace
 
-BertClassifier::BertClassifier(const BertConfig& config) : config_(config) {
+Bert::Bert(const BertConfig& config, Reads reads) : config_(config), reads_(reads) {
   config_.validate();
   const int64_t D = config_.hidden, F = config_.ffn;
   embeddings_ = {parameter({config_.vocab_size, D}), parameter({config_.max_positions, D}),
@@ -43,11 +38,9 @@ BertClassifier::BertClassifier(const BertConfig& config) : config_(config) {
                                        linear_params(D, D), norm_params(D)};
     layers_.push_back({attention, {linear_params(F, D), linear_params(D, F), norm_params(D)}});
   }
-  pooler_ = linear_params(D, D);
-  classifier_ = linear_params(config_.num_labels, D);
 }
 
-std::vector<tensor::NamedTensor> BertClassifier::parameters() const {
+std::vector<tensor::NamedTensor> Bert::parameters() const {
   std::vector<tensor::NamedTensor> all;
   const auto add = [&](const std::string& name, const auto& pair) {
     all.push_back({name + ".weight", pair.weight});
@@ -68,19 +61,33 @@ std::vector<tensor::NamedTensor> BertClassifier::parameters() const {
     add(layer + "output.dense", layers_[i].feed_forward.down);
     add(layer + "output.LayerNorm", layers_[i].feed_forward.norm);
   }
-  add("bert.pooler.dense", pooler_);
-  add("classifier", classifier_);
+  for (const auto& named : head_parameters()) all.push_back(named);
   return all;
 }
 
-Noise BertClassifier::noise(int64_t site, double rate, int64_t row_step) const {
+std::vector<at::Tensor> Bert::row_tables() const {
+  if (reads_ == Reads::kMasked || !embeddings_.word.is_cpu()) return {};
+  return {embeddings_.word};
+}
+
+std::vector<tensor::RowUse> Bert::rows_used(const Batch& batch) const {
+  if (row_tables().empty()) return {};
+  return {{embeddings_.word, batch.at("input_ids").flatten()}};
+}
+
+void Bert::set_mode(Mode mode) {
+  mode_ = mode;
+  if (mode.training) seed_device_noise(embeddings_.word.device(), mode.noise_key);
+}
+
+Noise Bert::noise(int64_t site, double rate, int64_t row_step) const {
   if (!mode_.training || rate <= 0) return {};
   Noise made = make_noise(mix_key(mode_.noise_key, site), rate);
   made.row_step = row_step;
   return made;
 }
 
-at::Tensor BertClassifier::embed_batch(const Batch& batch) const {
+at::Tensor Bert::embed_batch(const Batch& batch) const {
   const at::Tensor& ids_BL = batch.at("input_ids");
   const auto types = batch.fields.find("token_type_ids");
   const at::Tensor types_BL = types == batch.fields.end() ? at::zeros_like(ids_BL) : types->second;
@@ -105,13 +112,14 @@ at::Tensor BertClassifier::embed_batch(const Batch& batch) const {
              noise(0, config_.hidden_dropout));
 }
 
-at::Tensor BertClassifier::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
-                                  int64_t length) const {
+at::Tensor Bert::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                        const Batch& batch) const {
   const Layer& params = layers_[static_cast<size_t>(layer)];
   const int64_t site = 1 + layer * kSitesPerLayer;
-  const bool first_only = layer + 1 == config_.layers && !whole_last_layer_;
-  const int64_t step =
-      first_only ? length : 1;  // the noise of a first position is the same when others are left out
+  const bool partial = layer + 1 == config_.layers && !whole_last_layer_;
+  const bool first_only = partial && reads_ == Reads::kFirst;
+  // The noise of a first position is the same when others are left out.
+  const int64_t step = first_only ? batch.at("input_ids").size(1) : 1;
   AttentionOptions attention;
   attention.heads = config_.heads;
   attention.eps = config_.layer_norm_eps;
@@ -123,55 +131,37 @@ at::Tensor BertClassifier::encode(int64_t layer, const at::Tensor& x_BLD, const 
   feed.eps = config_.layer_norm_eps;
   feed.inner_noise = noise(site + kInner, config_.inner_dropout, step);
   feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, step);
-  const at::Tensor attended_BQD =
-      (plain_ ? plain::attend : attend)(params.attention, x_BLD, mask_BL, attention);
+  at::Tensor attended_BQD = (plain_ ? plain::attend : attend)(params.attention, x_BLD, mask_BL, attention);
+  if (partial && reads_ == Reads::kMasked) attended_BQD = masked_rows(attended_BQD, batch);
   return (plain_ ? plain::feed_forward : feed_forward)(params.feed_forward, attended_BQD, feed);
 }
 
-at::Tensor BertClassifier::pool(const at::Tensor& hidden_BLD) const {
-  return at::tanh(at::linear(hidden_BLD.select(1, 0), pooler_.weight, pooler_.bias));
+at::Tensor Bert::masked_rows(const at::Tensor& hidden_BLD, const Batch& batch) {
+  return hidden_BLD.flatten(0, 1).index_select(0, batch.at("masked")).unsqueeze(0);
 }
 
-at::Tensor BertClassifier::classify(const at::Tensor& hidden_BLD) const {
-  const double rate = config_.classifier_dropout.value_or(config_.hidden_dropout);
-  const Noise head_noise = noise(1 + config_.layers * kSitesPerLayer, rate);
-  return at::linear(apply_noise(pool(hidden_BLD), head_noise), classifier_.weight, classifier_.bias);
-}
+Noise Bert::head_noise(double rate) const { return noise(1 + config_.layers * kSitesPerLayer, rate); }
 
-at::Tensor BertClassifier::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
+at::Tensor Bert::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
   const at::Tensor mask_BL = additive_mask(batch, embeddings_.word.options().requires_grad(false));
-  const int64_t length = batch.at("input_ids").size(1);
   for (int i = range.first; i < range.last; ++i) {
     if (i == 0) {
       hidden = embed_batch(batch);
     } else if (i + 1 < depth()) {
-      hidden = encode(i - 1, hidden, mask_BL, length);
+      hidden = encode(i - 1, hidden, mask_BL, batch);
     } else {
-      hidden = classify(hidden);
+      hidden = head(hidden, batch);
     }
   }
   return hidden;
 }
 
-Loss BertClassifier::loss(const at::Tensor& logits, const Batch& batch) const {
-  return cross_entropy(logits, batch.at("labels"));
-}
-
-void BertClassifier::set_dropout(double rate, double inner) {
+void Bert::set_dropout(double rate, double inner) {
   config_.set_dropout(rate);
   config_.inner_dropout = inner;
   config_.validate();
-}
-
-void BertClassifier::name_labels(std::vector<std::string> names) {
-  check(static_cast<int64_t>(names.size()) == config_.num_labels, "one name per label");
-  config_.labels = std::move(names);
-}
-
-std::vector<tensor::RowUse> BertClassifier::rows_used(const Batch& batch) const {
-  return {{embeddings_.word, batch.at("input_ids").flatten()}};
 }
 
 }  // namespace syncopate::nn

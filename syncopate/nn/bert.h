@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "syncopate/nn/bert_config.h"
@@ -10,44 +11,53 @@
 
 namespace syncopate::nn {
 
-/// BERT with a classification head on the pooled first token, under Hugging Face's names
-/// (BertForSequenceClassification). Layer 0 is the embeddings, layers 1..n the encoder, layer n+1 pooler and
-/// head.
-///
-/// The head reads only the first position of each example, so the last encoder layer computes only that one
-/// ([B, 1, D] instead of [B, L, D]): loss and gradients are the same. `set_whole_last_layer(true)` computes
-/// all.
-class BertClassifier final : public Model {
+/// BERT's embeddings and encoder under Hugging Face's names; a subclass is a head on top (bert_heads.h).
+/// Layer 0 is the embeddings, layers 1..n the encoder, layer n+1 the head.
+class Bert : public Model {
  public:
-  /// Parameters are not yet set: see make_bert and load_bert. Throws ConfigError.
-  explicit BertClassifier(const BertConfig& config);
-
   const BertConfig& config() const { return config_; }
-  void set_dropout(double rate, double inner);       ///< at BERT's places; after the activation
-  void name_labels(std::vector<std::string> names);  ///< as many as there are labels
+  void set_dropout(double rate, double inner);  ///< at BERT's places; after the activation
+  void set_label_smoothing(double share) { smoothing_ = share; }
+  /// Computes all positions of the last layer, also those that the head does not read: slower, for
+  /// comparison. Loss and gradients are the same.
   void set_whole_last_layer(bool whole) { whole_last_layer_ = whole; }
   /// Uses ATen's plain operations instead of our kernels: slower, for comparison.
   void set_plain(bool plain) { plain_ = plain; }
 
   std::vector<tensor::NamedTensor> parameters() const override;
-  void set_mode(Mode mode) override { mode_ = mode; }
+  void set_mode(Mode mode) override;
   int depth() const override { return static_cast<int>(config_.layers) + 2; }
   using Model::forward;
-  /// Logits [B, labels] after the last layer. Throws DataError for tokens or lengths the model has no
-  /// embedding for.
-  at::Tensor forward(at::Tensor hidden_BLD, const Batch& batch, LayerRange layers) override;
-  /// Cross entropy, summed over the examples.
-  Loss loss(const at::Tensor& logits, const Batch& batch) const override;
-  std::vector<at::Tensor> row_tables() const override { return {embeddings_.word}; }
+  /// The word embeddings, unless a decoder is tied to them or they are on a device where rows are not worth
+  /// the bookkeeping.
+  std::vector<at::Tensor> row_tables() const override;
   std::vector<tensor::RowUse> rows_used(const Batch& batch) const override;
-
-  /// The pooled first token [B, D] of the last hidden state.
-  at::Tensor pool(const at::Tensor& hidden_BLD) const;
+  /// Throws DataError for tokens or lengths the model has no embedding for.
+  at::Tensor forward(at::Tensor hidden_BLD, const Batch& batch, LayerRange layers) override;
 
   /// Fresh values that depend on `seed` alone: normal(0, initializer_range), biases 0, norms 1.
   void initialize(uint64_t seed);
-  void initialize_head(uint64_t seed);    ///< the classifier alone
-  void initialize_pooler(uint64_t seed);  ///< the pooler alone
+  void initialize_head(uint64_t seed);  ///< the head alone
+
+  /// The parameters that are the head's, named as in `parameters`; the last ones there.
+  virtual std::vector<tensor::NamedTensor> head_parameters() const = 0;
+  /// transformers' class of this model.
+  virtual const char* architecture() const = 0;
+
+ protected:
+  /// Which positions of the last layer the head reads.
+  enum class Reads { kFirst, kMasked, kAll };
+
+  Bert(const BertConfig& config, Reads reads);  ///< parameters not yet set; throws ConfigError
+  virtual at::Tensor head(const at::Tensor& hidden, const Batch& batch) const = 0;
+
+  const at::Tensor& word_table() const { return embeddings_.word; }
+  Noise head_noise(double rate) const;
+  double smoothing() const { return mode_.training ? smoothing_ : 0; }
+  BertConfig& settings() { return config_; }
+  bool whole_last_layer() const { return whole_last_layer_; }
+  /// The masked positions' rows, [1, M, D].
+  static at::Tensor masked_rows(const at::Tensor& hidden_BLD, const Batch& batch);
 
  private:
   struct Layer {
@@ -57,19 +67,17 @@ class BertClassifier final : public Model {
 
   Noise noise(int64_t site, double rate, int64_t row_step = 1) const;
   at::Tensor embed_batch(const Batch& batch) const;
-  at::Tensor encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL, int64_t length) const;
-  at::Tensor classify(const at::Tensor& hidden_BLD) const;
+  at::Tensor encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                    const Batch& batch) const;
 
   BertConfig config_;
+  Reads reads_;
   EmbeddingParams embeddings_;
   std::vector<Layer> layers_;
-  LinearParams pooler_, classifier_;
   Mode mode_;
+  double smoothing_ = 0;
   bool whole_last_layer_ = false;
   bool plain_ = false;
 };
-
-/// A BERT with fresh parameters that depend on `seed` alone.
-std::unique_ptr<BertClassifier> make_bert(const BertConfig& config, uint64_t seed);
 
 }  // namespace syncopate::nn

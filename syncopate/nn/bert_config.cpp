@@ -15,11 +15,12 @@ struct Preset {
   int64_t layers, hidden, heads;
 };
 
-constexpr std::array<Preset, 4> kPresets = {{
+constexpr std::array<Preset, 5> kPresets = {{
     {"bert-tiny", 2, 128, 2},
     {"bert-mini", 4, 256, 4},
     {"bert-small", 4, 512, 8},
     {"bert-base", 12, 768, 12},
+    {"bert-large", 24, 1024, 16},
 }};
 
 void check_count(const char* name, int64_t value) {

@@ -39,7 +39,7 @@ struct BertConfig {
   friend bool operator==(const BertConfig&, const BertConfig&) = default;
 };
 
-/// "bert-tiny", "bert-mini", "bert-small", "bert-base".
+/// "bert-tiny", "bert-mini", "bert-small", "bert-base", "bert-large".
 std::vector<std::string> preset_names();
 bool is_preset(std::string_view name);
 BertConfig preset(std::string_view name);  ///< throws ConfigError with a suggestion
@@ -48,6 +48,8 @@ BertConfig preset(std::string_view name);  ///< throws ConfigError with a sugges
 /// embedding we do not have, or another model type is a DataError that names the file.
 BertConfig read_bert_config(const std::filesystem::path& path);
 BertConfig parse_bert_config(const nlohmann::json& json, const std::string& where);
-nlohmann::json bert_config_to_json(const BertConfig& config);
+/// `architecture` is transformers' class of the model; labels are written for a classifier alone.
+nlohmann::json bert_config_to_json(const BertConfig& config,
+                                   const std::string& architecture = "BertForSequenceClassification");
 
 }  // namespace syncopate::nn

@@ -138,9 +138,9 @@ BertConfig read_bert_config(const std::filesystem::path& path) {
   return parse_bert_config(parsed, path.string());
 }
 
-json bert_config_to_json(const BertConfig& config) {
+json bert_config_to_json(const BertConfig& config, const std::string& architecture) {
   json object = {
-      {"architectures", {"BertForSequenceClassification"}},
+      {"architectures", {architecture}},
       {"model_type", "bert"},
       {"vocab_size", config.vocab_size},
       {"hidden_size", config.hidden},
@@ -161,6 +161,7 @@ json bert_config_to_json(const BertConfig& config) {
   };
   if (config.classifier_dropout) object["classifier_dropout"] = *config.classifier_dropout;
   if (config.inner_dropout > 0) object["inner_dropout_prob"] = config.inner_dropout;  // a key of ours
+  if (architecture != "BertForSequenceClassification") return object;
   // transformers takes the number of labels from id2label alone.
   for (size_t i = 0; i < static_cast<size_t>(config.num_labels); ++i) {
     const std::string name = config.labels.empty() ? default_label(i) : config.labels[i];

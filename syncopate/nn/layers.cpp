@@ -4,9 +4,14 @@
 
 #include "syncopate/nn/fast_layers.h"
 #include "syncopate/nn/fast_support.h"
+#include "syncopate/nn/initialize.h"
 #include "syncopate/nn/layers_plain.h"
 
 namespace syncopate::nn {
+
+LinearParams linear_params(int64_t out, int64_t in) { return {parameter({out, in}), parameter({out})}; }
+
+NormParams norm_params(int64_t width) { return {parameter({width}), parameter({width})}; }
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
                  int64_t pad_token, double eps, const Noise& noise) {

@@ -20,6 +20,9 @@ struct NormParams {
   at::Tensor weight, bias;  ///< [D]
 };
 
+LinearParams linear_params(int64_t out, int64_t in);  ///< values not yet set
+NormParams norm_params(int64_t width);
+
 struct EmbeddingParams {
   at::Tensor word, position, type;  ///< [V, D], [P, D], [T, D]
   NormParams norm;

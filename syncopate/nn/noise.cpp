@@ -1,7 +1,11 @@
 #include "syncopate/nn/noise.h"
 
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "syncopate/base/error.h"
 #include "syncopate/nn/kernels/noise_hash.h"
@@ -41,8 +45,16 @@ at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns,
 
 at::Tensor apply_noise(const at::Tensor& x, const Noise& noise) {
   if (!noise.active() || x.numel() == 0) return x;
+  if (x.is_cuda()) return at::dropout(x, noise.drop_below * 0x1p-32, true);
   const int64_t columns = x.size(-1);
   return x * noise_factors(noise, x.numel() / columns, columns, x.options()).view(x.sizes());
+}
+
+void seed_device_noise(c10::Device device, uint64_t key) {
+  if (device.is_cpu()) return;
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(key);
 }
 
 }  // namespace syncopate::nn

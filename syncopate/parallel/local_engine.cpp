@@ -7,6 +7,14 @@
 #include "syncopate/base/rng.h"
 
 namespace syncopate::parallel {
+namespace {
+
+tensor::Loss loss_of(Replica& replica, const tensor::Batch& batch) {
+  const tensor::Autocast autocast(replica.precision, replica.params.values.device());
+  return replica.model.loss(replica.model.forward(batch), batch);
+}
+
+}  // namespace
 
 LocalLoss LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                            const EngineEvents& events) {
@@ -16,6 +24,7 @@ LocalLoss LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
   phase("forward");
   replica.params.zero_grads(replica.rows);
   replica.rows.clear();
+  const at::Device device = replica.params.values.device();
   for (const tensor::Batch& batch : micro) {
     for (tensor::RowUse& use : replica.model.rows_used(batch)) replica.rows.push_back(std::move(use));
   }
@@ -26,10 +35,11 @@ LocalLoss LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
     if (i < micro.size()) {
       phase("forward");
       replica.model.set_mode({.training = true, .noise_key = mix_key(noise_key, i)});
-      const tensor::Loss loss = replica.model.loss(replica.model.forward(micro[i]), micro[i]);
+      const tensor::Loss loss = loss_of(replica, device.is_cpu() ? micro[i] : micro[i].to(device));
       sum = loss.sum;
       total.sum += sum.item<double>();
       total.count += loss.count;
+      if (replica.loss_scale != nullptr) sum = sum * replica.loss_scale->value();
     }
     if (events.before_backward) events.before_backward(total, i + 1 == rounds);
     phase("backward");

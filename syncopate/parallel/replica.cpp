@@ -1,5 +1,7 @@
 #include "syncopate/parallel/replica.h"
 
+#include <cmath>
+
 #include "syncopate/base/clock.h"
 #include "syncopate/optim/clip.h"
 
@@ -9,11 +11,15 @@ void Replica::apply() {
   const Stopwatch watch;
   double scale = 1 / count;
   gradient_norm = 0;
-  if (clip > 0) {
-    gradient_norm = optim::gradient_norm(params.grads, scale);
-    scale *= optim::clip_factor(gradient_norm, clip);
+  if (loss_scale != nullptr) scale /= loss_scale->value();
+  if (clip > 0 || loss_scale != nullptr) gradient_norm = optim::gradient_norm(params.grads, scale);
+  if (loss_scale != nullptr && !std::isfinite(gradient_norm)) {
+    loss_scale->overflowed();
+    gradient_norm = 0;
+  } else {
+    if (loss_scale != nullptr) loss_scale->succeeded();
+    optimizer.step(params, lr, scale * optim::clip_factor(gradient_norm, clip));
   }
-  optimizer.step(params, lr, scale);
   apply_seconds += watch.seconds();
 }
 

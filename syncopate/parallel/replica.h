@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "syncopate/nn/model.h"
+#include "syncopate/optim/loss_scale.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/tensor/flat_params.h"
+#include "syncopate/tensor/precision.h"
 
 namespace syncopate::parallel {
 
@@ -14,6 +16,9 @@ struct Replica {
   tensor::FlatParams& params;
   optim::Optimizer& optimizer;
   double clip = 0;  ///< limit of the global gradient norm; 0: off
+  tensor::Precision precision = tensor::Precision::kFp32;
+  /// Multiplies the loss so that small gradients survive fp16, and is divided out again; null: not needed.
+  optim::LossScale* loss_scale = nullptr;
 
   double lr = 0;     ///< of this step
   double count = 1;  ///< what the global loss is a mean over, this step
@@ -23,7 +28,8 @@ struct Replica {
       0;  ///< of the last update, before clipping; 0 when clipping is off (it costs a pass)
   double apply_seconds = 0;  ///< spent in `apply` since it was last set to 0
 
-  /// Divides by the count, clips, updates the parameters.
+  /// Divides by the count, clips, updates the parameters. With a loss scale, a gradient that overflowed is
+  /// counted and left out: every rank holds the same gradient, so all agree.
   void apply();
 };
 

@@ -1,10 +1,24 @@
 #include "syncopate/record/record.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace syncopate::record {
 
 using Json = nlohmann::ordered_json;
+
+std::string measure_for_people(const std::string& name, double value) {
+  if (name == "perplexity" || name == "exact_match" || name == "f1") return fmt::format("{:.2f}", value);
+  return fmt::format("{:.2f} %", 100 * value);
+}
+
+std::string main_measure(const EvalRecord& record) {
+  for (const char* name : {"f1", "perplexity", "accuracy"}) {
+    if (record.measures.contains(name)) return name;
+  }
+  return record.measures.empty() ? "" : record.measures.begin()->first;
+}
 
 Json to_json(const StepRecord& r) {
   return {{"step", r.step},
@@ -24,6 +38,7 @@ Json to_json(const EvalRecord& r) {
   for (const auto& [name, value] : r.measures) json[name] = value;
   json["examples"] = r.examples;
   json["seconds"] = r.seconds;
+  if (!r.confusion.empty()) json["confusion"] = r.confusion;
   return json;
 }
 
@@ -39,7 +54,11 @@ Json to_json(const RunRecord& r) {
   for (const EpochRecord& epoch : r.epochs) epochs.push_back(to_json(epoch));
   return {{"task", r.task},
           {"model", r.model},
+          {"init_from", r.init_from},
           {"strategy", r.strategy},
+          {"device", r.device},
+          {"precision", r.precision},
+          {"skipped_steps", r.skipped_steps},
           {"workers", r.workers},
           {"steps", r.steps},
           {"examples", r.examples},
@@ -82,6 +101,8 @@ EvalRecord eval_from_json(const Json& j) {
       value.get_to(r.examples);
     } else if (name == "seconds") {
       value.get_to(r.seconds);
+    } else if (name == "confusion") {
+      value.get_to(r.confusion);
     } else {
       r.measures[name] = value.get<double>();
     }
@@ -103,6 +124,10 @@ RunRecord run_from_json(const Json& j) {
   j.at("task").get_to(r.task);
   j.at("model").get_to(r.model);
   j.at("strategy").get_to(r.strategy);
+  r.init_from = j.value("init_from", "");
+  r.device = j.value("device", "cpu");
+  r.precision = j.value("precision", "fp32");
+  r.skipped_steps = j.value("skipped_steps", int64_t{0});
   j.at("workers").get_to(r.workers);
   j.at("steps").get_to(r.steps);
   j.at("examples").get_to(r.examples);

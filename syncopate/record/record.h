@@ -30,7 +30,15 @@ struct EvalRecord {
   int64_t examples = 0;
   double seconds = 0;
   std::map<std::string, double> measures;
+  std::vector<std::vector<int64_t>> confusion;  ///< [truth][answer]; empty where there are no classes
 };
+
+/// A measure for people: shares as "50.25 %", SQuAD's exact_match and f1 (per cent already) and perplexity as
+/// numbers.
+std::string measure_for_people(const std::string& name, double value);
+
+/// The measure that a task is judged by first: exact match's F1, perplexity or accuracy, whichever is there.
+std::string main_measure(const EvalRecord& record);
 
 struct EpochRecord {
   int64_t epoch = 0;   ///< from 1
@@ -42,6 +50,9 @@ struct EpochRecord {
 /// What result.json holds.
 struct RunRecord {
   std::string task, model, strategy;
+  std::string init_from;  ///< the run or folder that this one started from; empty: none
+  std::string device = "cpu", precision = "fp32";
+  int64_t skipped_steps = 0;  ///< because an fp16 gradient overflowed
   int64_t workers = 1;
   int64_t steps = 0;
   int64_t examples = 0;

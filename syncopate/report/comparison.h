@@ -10,6 +10,7 @@ namespace syncopate::report {
 
 /// One row of a comparison; no record: the run diverged.
 struct ComparedRun {
+  std::string name;  ///< empty: called by its strategy
   std::string strategy;
   int64_t workers = 1;
   std::optional<record::RunRecord> record;

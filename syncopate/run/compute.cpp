@@ -97,8 +97,8 @@ void prepare_process(char** argv) {
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
   if (::getenv(kPrepared) != nullptr) return;
   ::setenv(kPrepared, "1", 1);
-  // ATen's threads and OpenBLAS's take turns; by default those that have nothing to do spin and keep the others off
-  // the cores: ten times slower on a busy machine.
+  // ATen's threads and OpenBLAS's take turns; by default those that have nothing to do spin and keep the
+  // others off the cores: ten times slower on a busy machine.
   ::setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
   ::setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
 #if defined(__x86_64__)
@@ -133,14 +133,15 @@ ComputeSetup set_up_compute(int threads) {
 int default_threads(int workers_here) { return workers_here > 1 ? 1 : cores(); }
 
 std::string ComputeSetup::sentence() const {
-  return fmt::format("{} · {}{} · ATen {} · libtorch {} · {} thread{} per worker", cpu, blas,
+  return fmt::format("{} · {}{} · ATen {} · libtorch {} · {} thread{} per worker{}{}", cpu, blas,
                      core_type.empty() ? "" : fmt::format(" with {} kernels", core_type), vectors, torch,
-                     threads, threads == 1 ? "" : "s");
+                     threads, threads == 1 ? "" : "s", device == "cpu" ? "" : " · " + device,
+                     precision == "fp32" ? "" : " · " + precision);
 }
 
 nlohmann::ordered_json ComputeSetup::to_json() const {
-  return {{"cpu", cpu},         {"blas", blas},   {"core_type", core_type},
-          {"vectors", vectors}, {"torch", torch}, {"threads", threads}};
+  return {{"cpu", cpu},     {"blas", blas},       {"core_type", core_type}, {"vectors", vectors},
+          {"torch", torch}, {"threads", threads}, {"device", device},       {"precision", precision}};
 }
 
 }  // namespace syncopate::run

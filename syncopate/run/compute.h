@@ -24,14 +24,16 @@ struct ComputeSetup {
   std::string vectors;    ///< ATen's kernels: "AVX512"
   std::string torch;      ///< version
   int threads = 1;
+  std::string device = "cpu";      ///< "cuda:0 (NVIDIA H200)"
+  std::string precision = "fp32";  ///< of matrix products
 
   std::string sentence() const;
   nlohmann::ordered_json to_json() const;
 };
 
-/// The libraries read their core type and how their threads wait when they are loaded. So: sets the environment that
-/// this CPU needs and starts this program again in place (same process, same arguments), once. Also tells the allocator
-/// to keep memory between steps. Call first in a `main` that computes.
+/// The libraries read their core type and how their threads wait when they are loaded. So: sets the
+/// environment that this CPU needs and starts this program again in place (same process, same arguments),
+/// once. Also tells the allocator to keep memory between steps. Call first in a `main` that computes.
 void prepare_process(char** argv);
 
 /// Environment for `threads` threads, inherited by workers started from here.

@@ -64,6 +64,21 @@ RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume) {
   return folder;
 }
 
+void save_model(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
+  const fs::path fresh = folder.string() + ".writing";
+  fs::remove_all(fresh);
+  try {
+    make_folder(fresh);
+    write(fresh);
+    fs::remove_all(folder);
+    fs::rename(fresh, folder);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(fresh, ignored);
+    throw;
+  }
+}
+
 void start_folder(const RunFolder& folder, RunSpec& spec) {
   make_folder(folder.path);
   if (!holds_run(folder.path)) {

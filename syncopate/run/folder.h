@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "syncopate/run/spec.h"
@@ -27,6 +28,10 @@ struct RunFolder {
 /// holds a run already is refused. A run that resumes takes the folder that holds it and must have the same
 /// settings, save those that decide nothing. Throws ConfigError. Makes no folder.
 RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume);
+
+/// Lets `write` fill a model folder; it appears whole or not at all, in the place of one that was there.
+void save_model(const std::filesystem::path& folder,
+                const std::function<void(const std::filesystem::path&)>& write);
 
 /// Makes the folder and writes spec.json into it.
 void start_folder(const RunFolder& folder, RunSpec& spec);

@@ -67,7 +67,7 @@ void Recorder::epoch(const record::EpochRecord& record) {
   if (record.eval) {
     line += fmt::format(" · test loss {:.4f}", record.eval->loss);
     for (const auto& [name, value] : record.eval->measures)
-      line += fmt::format(" · {} {:.2f} %", name, 100 * value);
+      line += fmt::format(" · {} {}", name, record::measure_for_people(name, value));
   }
   progress_.say(line);
 }

@@ -2,46 +2,63 @@
 
 #include <ATen/ATen.h>
 
+#include <filesystem>
+
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc.h"
-#include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
+#include "syncopate/run/device.h"
+#include "syncopate/run/folder.h"
+#include "syncopate/run/materials.h"
 #include "syncopate/train/evaluate.h"
 
 namespace syncopate::run {
 namespace {
 
-Scoring prepare(const ScoreSpec& spec, data::Purpose purpose) {
-  if (spec.batch_size < 1) throw ConfigError("--batch-size must be 1 or more, got {}", spec.batch_size);
+struct Prepared {
+  Scoring scoring;
+  train::EvalOptions options;
+};
+
+Prepared prepare(ScoreSpec spec, bool predict) {
+  const Family& family = family_of(spec.task);
+  if (spec.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", spec.batch_size);
   if (spec.threads < 0) throw ConfigError("--threads must be 1 or more, got {}", spec.threads);
+  const at::Device device = parse_device(spec.device);
+  const PrecisionChoice precision = choose_precision(tensor::parse_precision(spec.precision), device);
   set_up_compute(spec.threads > 0 ? static_cast<int>(spec.threads) : default_threads(1));
-  return make_scoring(spec.task, spec.data, spec.model, spec.max_length, purpose);
+  const std::filesystem::path inside = RunFolder{spec.model}.model();
+  if (std::filesystem::is_directory(inside)) spec.model = inside.string();
+  if (!std::filesystem::is_directory(spec.model)) {
+    throw DataError("there is no model folder {}; give the model/ folder of a run or a Hugging Face folder",
+                    spec.model);
+  }
+  Prepared prepared{.scoring = family.score(spec, predict),
+                    .options = {.batch_size = spec.batch_size > 0 ? spec.batch_size : family.eval_batch,
+                                .precision = precision.used}};
+  move_model(*prepared.scoring.model, device);
+  return prepared;
 }
 
 }  // namespace
 
 record::EvalRecord score_model(const ScoreSpec& spec) {
-  const Scoring scoring = prepare(spec, data::Purpose::kEvaluate);
+  const auto [scoring, options] = prepare(spec, false);
   const auto alone = comm::open_alone();
-  return train::evaluate(*scoring.model, *scoring.test, *alone, spec.batch_size);
+  const auto metric = scoring.metric();
+  return train::evaluate(*scoring.model, *scoring.test, *alone, *metric, options);
 }
 
-void predict(const ScoreSpec& spec, const std::function<void(const Prediction&)>& use) {
-  const Scoring scoring = prepare(spec, data::Purpose::kPredict);
-  train::for_each_output(*scoring.model, *scoring.test, 0, scoring.test->size(), spec.batch_size,
-                         [&](const at::Tensor& output, const tensor::Batch& batch) {
-                           const at::Tensor logits = output.to(at::kFloat).contiguous();
-                           const int64_t width = logits.size(1);
-                           for (int64_t row = 0; row < logits.size(0); ++row) {
-                             const float* const first = logits.data_ptr<float>() + row * width;
-                             Prediction prediction;
-                             prediction.index = batch.ids[static_cast<size_t>(row)];
-                             prediction.logits.assign(first, first + width);
-                             const int64_t best = logits[row].argmax().item<int64_t>();
-                             prediction.label = scoring.labels[static_cast<size_t>(best)];
-                             use(prediction);
-                           }
-                         });
+void predict(const ScoreSpec& spec, const std::function<void(const std::string&)>& line) {
+  const Prepared prepared = prepare(spec, true);
+  const Scoring& scoring = prepared.scoring;
+  const at::NoGradGuard no_grad;
+  scoring.model->set_mode({.training = false});
+  scoring.answer(
+      [&](const std::function<void(const at::Tensor&, const tensor::Batch&)>& use) {
+        train::for_each_output(*scoring.model, *scoring.test, 0, scoring.test->size(), prepared.options, use);
+      },
+      line);
 }
 
 }  // namespace syncopate::run

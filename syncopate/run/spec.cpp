@@ -1,7 +1,9 @@
 #include "syncopate/run/spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -9,27 +11,52 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/run/build.h"
+#include "syncopate/run/device.h"
 #include "syncopate/run/drill.h"
+#include "syncopate/run/materials.h"
 
 namespace syncopate::run {
+namespace {
+
+void require_one_of(const char* name, const std::string& value, const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  throw ConfigError("{} must be {}, got \"{}\"", name, fmt::join(choices, ", "), value);
+}
+
+}  // namespace
 
 void RunSpec::Task::describe(Fields& fields) {
-  fields.add("name", name, "what to learn: supersense, rte, sst2", "task");
+  fields.add("name", name, fmt::format("what to learn: {}", fmt::join(task_names(), ", ")), "task");
   fields.add("data", data, "file or folder with the data; empty: the built-in data of the task", "data");
-  fields.add("max_length", max_length, "tokens of an example, special ones counted", "max-length");
+  fields.add("text", text, "csv, mlm, clm: the column with the text", "text");
+  fields.add("text_pair", text_pair, "csv: the column with a second text, if there is one", "text-pair");
+  fields.add("label", label, "csv: the column with the label", "label");
+  fields.add("max_length", max_length,
+             "tokens of an example, special ones counted; 0: 128, and 320 for questions", "max-length");
   fields.add("shuffle", shuffle, "a new order every epoch; false keeps the file's order");
   fields.add("limit", limit, "train on a seeded subset of this many examples; 0: all", "limit");
   fields.add("test_limit", test_limit, "evaluate on the first so many test examples; 0: all");
+  fields.add("mask_rate", mask_rate, "mlm: share of the words that are asked for");
+  fields.add("whole_words", whole_words, "mlm: mask all pieces of a word together");
+  fields.add("documents", documents,
+             "mlm, clm: a document is a line, or what stands between blank lines: auto, line, blank");
+  fields.add("stride", stride, "squad: pieces that two windows of a long text share");
+  fields.add("augment", augment, "images: random crops and flips in training");
 }
 
 void RunSpec::Model::describe(Fields& fields) {
-  fields.add("name", name, "preset (bert-tiny, bert-mini, bert-small, bert-base) or Hugging Face folder",
-             "model");
-  fields.add("vocab", vocab, "vocab.txt; empty: the model folder's, or one built from the training text",
+  fields.add("name", name,
+             fmt::format("Hugging Face folder, or a preset: {}", fmt::join(model_names(), ", ")), "model");
+  fields.add("init_from", init_from,
+             "start from this run or model folder with a fresh head, instead of --model", "init-from");
+  fields.add("vocab", vocab,
+             "vocab.txt (GPT: vocab.json); empty: the model folder's, or one built from the training text",
              "vocab");
   fields.add("vocab_size", vocab_size, "words of a vocabulary built from the training text");
   fields.add("dropout", dropout, "share of activations dropped in training", "dropout");
   fields.add("inner_dropout", inner_dropout, "dropout inside the feed-forward block; BERT has none");
+  fields.add("batch_norm", batch_norm,
+             "images: statistics of each worker (local), of the first (broadcast) or of all together (sync)");
 }
 
 void RunSpec::Strategy::describe(Fields& fields) {
@@ -44,17 +71,31 @@ void RunSpec::Strategy::describe(Fields& fields) {
 }
 
 void RunSpec::Optim::describe(Fields& fields) {
-  fields.add("name", name, "adamw or sgd", "optimizer");
+  fields.add("name", name, fmt::format("{}", fmt::join(optim::optimizer_names(), ", ")), "optimizer");
   fields.add("lr", lr, "peak learning rate", "lr");
   fields.add("weight_decay", weight_decay, "on matrices, not on biases and LayerNorm", "weight-decay");
   fields.add("beta1", beta1, "adamw: decay of the first moment");
   fields.add("beta2", beta2, "adamw: decay of the second moment");
   fields.add("eps", eps, "adamw: added to the root of the second moment");
-  fields.add("momentum", momentum, "sgd: momentum");
+  fields.add("momentum", momentum, "sgd, lars: momentum");
+  fields.add("nesterov", nesterov, "sgd: step from where the momentum leads");
+  fields.add("trust", trust, "lars: how far a tensor moves, in units of its norm, at a rate of 1");
   fields.add("warmup", warmup, "share of the steps, or steps if above 1, over which the rate rises",
              "warmup");
-  fields.add("schedule", schedule, "after the warm-up: linear, cosine or constant", "schedule");
+  fields.add("schedule", schedule,
+             fmt::format("after the warm-up: {}", fmt::join(optim::schedule_names(), ", ")), "schedule");
+  fields.add("milestones", milestones, "schedule step: where the rate drops, shares of the steps or steps");
+  fields.add("gamma", gamma, "schedule step: what the rate is multiplied by there");
+  fields.add("cycle", cycle, "schedule cyclic: its period, a share of the steps or steps");
+  fields.add("cycle_ratio", cycle_ratio, "schedule cyclic: highest over lowest rate");
+  fields.add("power", power, "schedule polynomial: its power");
+  fields.add("final_share", final_share, "schedule polynomial: the last rate, in units of the peak");
+  fields.add("scaling", scaling,
+             "peak rate for the batch of the run: none, linear or sqrt in batch / base_batch", "lr-scaling");
+  fields.add("base_batch", base_batch, "examples per step that --lr is meant for", "base-batch");
   fields.add("clip", clip, "limit of the global gradient norm; 0: off", "clip");
+  fields.add("label_smoothing", label_smoothing, "share of a label that is spread over all classes",
+             "label-smoothing");
 }
 
 void RunSpec::Train::describe(Fields& fields) {
@@ -69,7 +110,7 @@ void RunSpec::Train::describe(Fields& fields) {
   fields.add("eval_every", eval_every, "steps between evaluations, or: epoch", "eval-every");
   fields.add("save_every", save_every, "steps between checkpoints; 0: at the end of every epoch",
              "save-every");
-  fields.add("eval_batch", eval_batch, "examples per batch of an evaluation");
+  fields.add("eval_batch", eval_batch, "examples per batch of an evaluation; 0: as suits the task");
 }
 
 void RunSpec::Comm::describe(Fields& fields) {
@@ -82,6 +123,10 @@ void RunSpec::Comm::describe(Fields& fields) {
 void RunSpec::Compute::describe(Fields& fields) {
   fields.add("threads", threads, "per worker; 0: one when workers share the machine, else all cores",
              "threads");
+  fields.add("device", device, "cpu, cuda or cuda:1", "device");
+  fields.add("precision", precision, "of matrix products: fp32, bf16 or fp16; weights stay fp32",
+             "precision");
+  fields.add("loader_threads", loader_threads, "threads that prepare batches");
 }
 
 void RunSpec::describe(Fields& fields) {
@@ -128,6 +173,14 @@ int64_t RunSpec::examples_per_step() const {
   return (train.batch_size > 0 ? train.batch_size : kDefaultBatch) * comm.workers * train.accumulate;
 }
 
+int64_t RunSpec::max_length() const {
+  return task.max_length > 0 ? task.max_length : family_of(task.name).max_length;
+}
+
+int64_t RunSpec::eval_batch() const {
+  return train.eval_batch > 0 ? train.eval_batch : family_of(task.name).eval_batch;
+}
+
 void RunSpec::validate() const {
   if (comm.workers < 1) throw ConfigError("--workers must be 1 or more, got {}", comm.workers);
   if (!(comm.timeout > 0) || !std::isfinite(comm.timeout)) {
@@ -146,13 +199,27 @@ void RunSpec::validate() const {
   if (train.epochs > 0 && train.steps > 0)
     throw ConfigError("--epochs and --steps exclude each other; give one of them");
   if (train.save_every < 0) throw ConfigError("--save-every must be 0 or more, got {}", train.save_every);
-  if (train.eval_batch < 1) throw ConfigError("train.eval_batch must be 1 or more, got {}", train.eval_batch);
+  if (train.eval_batch < 0) throw ConfigError("train.eval_batch must be 0 or more, got {}", train.eval_batch);
   if (train.eval_every != "epoch" && parse_integer(train.eval_every).value_or(0) < 1) {
     throw ConfigError("--eval-every must be a number of steps or \"epoch\", got \"{}\"", train.eval_every);
   }
-  if (task.max_length < 4 || task.max_length > 512) {
-    throw ConfigError("--max-length must be between 4 and 512 tokens, got {}", task.max_length);
+  if (task.max_length != 0 && (task.max_length < 4 || task.max_length > 1024)) {
+    throw ConfigError("--max-length must be between 4 and 1024 tokens, got {}", task.max_length);
   }
+  if (!(task.mask_rate > 0 && task.mask_rate < 1)) {
+    throw ConfigError("task.mask_rate must be above 0 and below 1, got {}", task.mask_rate);
+  }
+  if (task.stride < 0) throw ConfigError("task.stride must be 0 or more, got {}", task.stride);
+  require_one_of("task.documents", task.documents, {"auto", "line", "blank"});
+  require_one_of("model.batch_norm", model.batch_norm, {"local", "broadcast", "sync"});
+  if (!(optim.label_smoothing >= 0 && optim.label_smoothing < 1)) {
+    throw ConfigError("--label-smoothing must be at least 0 and below 1, got {}", optim.label_smoothing);
+  }
+  if (compute.loader_threads < 1)
+    throw ConfigError("compute.loader_threads must be 1 or more, got {}", compute.loader_threads);
+  tensor::parse_precision(compute.precision);
+  parse_device(compute.device);
+  family_of(task.name);
   for (const auto& [name, value] :
        {std::pair{"--dropout", model.dropout}, {"model.inner_dropout", model.inner_dropout}}) {
     if (!(value >= 0 && value < 1))
@@ -166,8 +233,9 @@ void RunSpec::validate() const {
 
 bool may_change_on_resume(const std::string& field) {
   static const std::set<std::string> free{
-      "comm.timeout",     "comm.drill",  "compute.threads", "train.save_every", "train.eval_batch",
-      "train.eval_every", "train.steps", "train.epochs",    "task.data",        "model.vocab"};
+      "comm.timeout",     "comm.drill",       "compute.threads",  "compute.loader_threads",
+      "train.save_every", "train.eval_batch", "train.eval_every", "train.steps",
+      "train.epochs",     "task.data",        "model.vocab"};
   return free.contains(field);
 }
 

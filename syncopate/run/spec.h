@@ -8,25 +8,39 @@
 
 namespace syncopate::run {
 
+/// Which columns of a table hold what.
+struct ColumnSpec {
+  std::string text, text_pair, label;
+};
+
 /// One run, whole: everything that decides its result. Each group lists its fields once; flags, `--set`,
 /// experiment files, spec.json and the run's hash come from that list.
 struct RunSpec {
   struct Task {
     std::string name = "supersense";
     std::string data;
-    int64_t max_length = 128;
+    std::string text, text_pair, label;
+    int64_t max_length = 0;
     bool shuffle = true;
     int64_t limit = 0;
     int64_t test_limit = 0;
+    double mask_rate = 0.15;
+    bool whole_words = false;
+    std::string documents = "auto";
+    int64_t stride = 128;
+    bool augment = true;
     void describe(Fields& fields);
+    ColumnSpec columns() const { return {text, text_pair, label}; }
   } task;
 
   struct Model {
     std::string name = "bert-tiny";
+    std::string init_from;
     std::string vocab;
     int64_t vocab_size = 8000;
     double dropout = 0.1;
     double inner_dropout = 0;
+    std::string batch_norm = "local";
     void describe(Fields& fields);
   } model;
 
@@ -48,9 +62,20 @@ struct RunSpec {
     double beta2 = 0.999;
     double eps = 1e-8;
     double momentum = 0.9;
+    bool nesterov = false;
+    double trust = 0.001;
     double warmup = 0.1;
     std::string schedule = "linear";
+    std::string milestones = "0.5,0.75";
+    double gamma = 0.1;
+    double cycle = 0.2;
+    double cycle_ratio = 10;
+    double power = 2;
+    double final_share = 0;
+    std::string scaling = "none";
+    int64_t base_batch = 256;
     double clip = 1;
+    double label_smoothing = 0;
     void describe(Fields& fields);
   } optim;
 
@@ -63,7 +88,7 @@ struct RunSpec {
     int64_t seed = 0;
     std::string eval_every = "epoch";
     int64_t save_every = 0;
-    int64_t eval_batch = 64;
+    int64_t eval_batch = 0;
     void describe(Fields& fields);
   } train;
 
@@ -76,12 +101,18 @@ struct RunSpec {
 
   struct Compute {
     int64_t threads = 0;
+    std::string device = "cpu";
+    std::string precision = "fp32";
+    int64_t loader_threads = 1;
     void describe(Fields& fields);
   } compute;
 
   void describe(Fields& fields);
   Fields fields();     ///< points into this spec
   std::string name();  ///< "supersense-bert-tiny-ddp-2w-<hash>", fit for a folder
+
+  int64_t max_length() const;  ///< tokens of an example: as set, or the task's usual number
+  int64_t eval_batch() const;  ///< likewise
 
   /// Examples per optimizer step over all workers. Throws ConfigError when the batch settings do not fit.
   int64_t examples_per_step() const;

@@ -17,7 +17,9 @@
 #include "syncopate/parallel/local_engine.h"
 #include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
+#include "syncopate/run/device.h"
 #include "syncopate/run/folder.h"
+#include "syncopate/run/materials.h"
 #include "syncopate/run/recorder.h"
 #include "syncopate/train/trainer.h"
 
@@ -65,23 +67,39 @@ class Worker {
     comm::Group& plain = *membership_.group;
     choose_folder_together(plain);
     membership_.status(-1, "loading");
-    Materials materials = make_materials(spec_, plain);
-    tensor::FlatParams params(materials.model->parameters());
+    Materials materials = family_of(spec_.task.name).make(spec_, plain);
+    const at::Device device = parse_device(spec_.compute.device);
+    const PrecisionChoice precision =
+        choose_precision(tensor::parse_precision(spec_.compute.precision), device);
+    if (!precision.note.empty()) materials.notes.push_back(precision.note);
+    compute_.device = describe(device);
+    compute_.precision = tensor::name_of(precision.used);
+    tensor::FlatParams params(materials.model->parameters(), device);
+    move_buffers(*materials.model, device);
     const auto optimizer = make_optimizer(spec_.optim, params);
+    optim::LossScale loss_scale;
     parallel::Replica replica{
-        .model = *materials.model, .params = params, .optimizer = *optimizer, .clip = spec_.optim.clip};
+        .model = *materials.model,
+        .params = params,
+        .optimizer = *optimizer,
+        .clip = spec_.optim.clip,
+        .precision = precision.used,
+        .loss_scale = precision.used == tensor::Precision::kFp16 ? &loss_scale : nullptr};
     comm::Metered group(std::move(membership_.group));
     const auto strategy = make_strategy(spec_.strategy, group);
+    if (materials.connect) materials.connect(group);
     parallel::LocalEngine engine;
     data::Loader loader(materials.train, {.global_batch = spec_.examples_per_step(),
                                           .workers = world_.size,
                                           .rank = world_.rank,
                                           .accumulate = static_cast<int>(spec_.train.accumulate),
                                           .seed = static_cast<uint64_t>(spec_.train.seed),
-                                          .shuffle = spec_.task.shuffle});
+                                          .shuffle = spec_.task.shuffle,
+                                          .threads = static_cast<int>(spec_.compute.loader_threads),
+                                          .keep_empty = materials.model->every_rank_computes()});
     const int64_t epochs = std::max<int64_t>(1, spec_.train.epochs);
     const int64_t steps = spec_.train.steps > 0 ? spec_.train.steps : epochs * loader.steps_per_epoch();
-    const optim::Schedule schedule = make_schedule(spec_.optim, steps);
+    const optim::Schedule schedule = make_schedule(spec_.optim, steps, spec_.examples_per_step());
 
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       parse_drill(spec_.comm.drill));
@@ -94,12 +112,14 @@ class Worker {
                             .group = group,
                             .loader = loader,
                             .test = materials.test.get(),
+                            .metric = materials.metric,
                             .schedule = schedule,
                             .listener = recorder},
                            {.steps = steps,
                             .eval_every = parse_integer(spec_.train.eval_every).value_or(0),
                             .save_every = spec_.train.save_every,
-                            .eval_batch = spec_.train.eval_batch,
+                            .eval_batch = spec_.eval_batch(),
+                            .broadcast_buffers = spec_.model.batch_norm == "broadcast",
                             .seed = static_cast<uint64_t>(spec_.train.seed),
                             .checkpoint = folder_.checkpoint(),
                             .inputs = inputs_of(materials),
@@ -131,11 +151,9 @@ class Worker {
   }
 
   static nlohmann::ordered_json inputs_of(const Materials& materials) {
-    return {
-        {"training examples", materials.train->size()},
-        {"test examples", materials.test->size()},
-        {"vocabulary",
-         fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(materials.tokenizer->words(), "\n"))))}};
+    return {{"training examples", materials.train->size()},
+            {"test examples", materials.test->size()},
+            {"vocabulary", materials.fingerprint}};
   }
 
   nlohmann::ordered_json environment(int64_t steps) const {
@@ -160,13 +178,14 @@ class Worker {
     int64_t parameters = 0;
     for (const auto& entry : params.entries()) parameters += entry.size;
     recorder.say(compute_.sentence());
-    recorder.say(fmt::format("{} · {} ({:.1f} million parameters, {} words) · {} · {} worker{}{}",
-                             spec_.task.name, spec_.model.name, static_cast<double>(parameters) / 1e6,
-                             materials.tokenizer->size(), spec_.strategy.name, world_.size,
-                             world_.size == 1 ? "" : "s",
-                             world_.launcher == "none" || world_.launcher == "syncopate"
-                                 ? ""
-                                 : fmt::format(" by {}", world_.launcher)));
+    recorder.say(
+        fmt::format("{} · {} ({:.1f} million parameters, {}) · {} · {} worker{}{}", spec_.task.name,
+                    spec_.model.init_from.empty() ? spec_.model.name : "from " + spec_.model.init_from,
+                    static_cast<double>(parameters) / 1e6, materials.input, spec_.strategy.name, world_.size,
+                    world_.size == 1 ? "" : "s",
+                    world_.launcher == "none" || world_.launcher == "syncopate"
+                        ? ""
+                        : fmt::format(" by {}", world_.launcher)));
     recorder.say(fmt::format("{} training and {} test examples · {} per step · {} steps · into {}",
                              materials.train->size(), materials.test->size(), spec_.examples_per_step(),
                              steps, folder_.path.string()));
@@ -189,7 +208,11 @@ class Worker {
     record.epochs = trained.epochs;
     record.eval = trained.eval;
     record.run_dir = folder_.path.string();
-    save_model(folder_.model(), *materials.model, *materials.tokenizer, spec_.task.max_length);
+    record.init_from = spec_.model.init_from;
+    record.device = compute_.device;
+    record.precision = compute_.precision;
+    record.skipped_steps = trained.skipped;
+    save_model(folder_.model(), materials.save);
     write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
     write_file_atomically(folder_.done(), "");
     return record;

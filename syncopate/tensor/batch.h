@@ -10,7 +10,7 @@
 namespace syncopate::tensor {
 
 /// What a worker computes on at once. Text batches hold "input_ids", "token_type_ids", "attention_mask" [B,
-/// L] (int64) and "labels" [B].
+/// L] (int64), image batches "images" [B, C, H, W]; what is asked is in "labels", or as a model's loss says.
 struct Batch {
   std::map<std::string, at::Tensor> fields;
   std::vector<int64_t> ids;  ///< stable numbers of the examples in their data set
@@ -18,6 +18,7 @@ struct Batch {
 
   int64_t size() const { return static_cast<int64_t>(ids.size()); }
   const at::Tensor& at(const std::string& name) const { return fields.at(name); }
+  Batch to(c10::Device device) const;  ///< the same one where it is there already
 };
 
 /// A loss as a sum and what it is a sum over: workers differ in count, so a mean alone could not be averaged.

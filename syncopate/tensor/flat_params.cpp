@@ -16,14 +16,13 @@ int64_t round_up(int64_t elements, int64_t element_size) {
 
 }  // namespace
 
-FlatParams::FlatParams(const std::vector<NamedTensor>& parameters) {
+FlatParams::FlatParams(const std::vector<NamedTensor>& parameters, c10::Device device) {
   check(!parameters.empty(), "a model without parameters cannot be trained");
-  const at::TensorOptions options = parameters.front().tensor.options().requires_grad(false);
+  const at::TensorOptions options = parameters.front().tensor.options().device(device).requires_grad(false);
   int64_t total = 0;
   for (auto named = parameters.rbegin(); named != parameters.rend(); ++named) {
     const at::Tensor& parameter = named->tensor;
-    check(parameter.dtype() == options.dtype() && parameter.device() == options.device(),
-          "all parameters must be of one type and on one device");
+    check(parameter.dtype() == options.dtype(), "all parameters must be of one type");
     entries_.push_back({named->name, parameter, total, parameter.numel(), parameter.dim() >= 2});
     total += round_up(parameter.numel(), parameter.element_size());
   }

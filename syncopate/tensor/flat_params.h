@@ -27,8 +27,8 @@ class FlatParams {
     bool decay = true;  ///< matrices and tables decay; biases and LayerNorm do not
   };
 
-  /// `parameters` in the order the forward pass uses them; all of one floating type and device.
-  explicit FlatParams(const std::vector<NamedTensor>& parameters);
+  /// `parameters` in the order the forward pass uses them; all of one floating type. They move to `device`.
+  explicit FlatParams(const std::vector<NamedTensor>& parameters, c10::Device device = c10::kCPU);
 
   const std::vector<Entry>& entries() const { return entries_; }  ///< in the order gradients become ready
   int64_t size() const { return values.numel(); }                 ///< elements, gaps counted

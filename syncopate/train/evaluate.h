@@ -6,18 +6,25 @@
 #include "syncopate/data/dataset.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/record/record.h"
+#include "syncopate/tensor/precision.h"
+#include "syncopate/train/metric.h"
 
 namespace syncopate::train {
 
+struct EvalOptions {
+  int64_t batch_size = 64;
+  tensor::Precision precision = tensor::Precision::kFp32;
+};
+
 /// Calls `use(output, batch)` for every batch of `first..last-1`, in order, with dropout off and no
-/// gradients.
+/// gradients; both are on the model's device.
 void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t first, int64_t last,
-                     int64_t batch_size,
+                     const EvalOptions& options,
                      const std::function<void(const at::Tensor& output, const tensor::Batch& batch)>& use);
 
 /// Scores the model on the whole data set. Each rank takes a share; sums and counts are exchanged, so the
 /// result is that of one rank alone, up to the rounding of a sum. Collective; the same on every rank.
 record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group,
-                            int64_t batch_size);
+                            Metric& metric, const EvalOptions& options);
 
 }  // namespace syncopate::train

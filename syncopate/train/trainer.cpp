@@ -23,6 +23,7 @@ namespace {
 /// The tensors that a checkpoint holds: what `save` writes and `restore` fills.
 std::vector<tensor::NamedTensor> state_of(const parallel::Replica& replica) {
   std::vector<tensor::NamedTensor> tensors{{"parameters", replica.params.values}};
+  for (const auto& named : replica.model.buffers()) tensors.push_back({"buffer." + named.name, named.tensor});
   for (const auto& named : replica.optimizer.state()) {
     tensors.push_back({"optimizer." + named.name, named.tensor});
   }
@@ -53,7 +54,18 @@ TrainResult Trainer::run(bool resume) {
     if (sums_.count > 0) end_of_epoch(result_.steps);
   }
   result_.bytes_sent = bytes_sent_by_all();
+  if (parts_.replica.loss_scale != nullptr) result_.skipped = parts_.replica.loss_scale->skipped();
   return result_;
+}
+
+void Trainer::average_buffers() {
+  const double workers = parts_.group.size();
+  if (workers == 1) return;
+  for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
+    if (!buffer.is_floating_point()) continue;
+    at::Tensor(buffer).div_(workers);
+    parts_.group.all_reduce(buffer, comm::Op::kSum).wait();
+  }
 }
 
 double Trainer::bytes_sent_by_all() {
@@ -71,6 +83,9 @@ bool Trainer::train_step(int64_t step) {
   const double data_seconds = watch.seconds();
   replica.lr = parts_.schedule.lr(step);
   replica.apply_seconds = 0;
+  if (options_.broadcast_buffers && parts_.group.size() > 1) {
+    for (const auto& [name, buffer] : replica.model.buffers()) parts_.group.broadcast(buffer, 0).wait();
+  }
 
   parallel::Totals totals(parts_.group);
   parallel::EngineEvents events;
@@ -128,7 +143,11 @@ void Trainer::end_of_epoch(int64_t steps_done) {
 void Trainer::evaluate_now(int64_t steps_done) {
   if (parts_.test == nullptr || eval_step_ == steps_done) return;
   phase(steps_done, "evaluation");
-  record::EvalRecord record = evaluate(parts_.replica.model, *parts_.test, parts_.group, options_.eval_batch);
+  average_buffers();
+  const auto metric = parts_.metric();
+  record::EvalRecord record =
+      evaluate(parts_.replica.model, *parts_.test, parts_.group, *metric,
+               {.batch_size = options_.eval_batch, .precision = parts_.replica.precision});
   if (!std::isfinite(record.loss)) diverged(steps_done);
   record.step = steps_done;
   result_.eval = record;
@@ -140,6 +159,7 @@ void Trainer::evaluate_now(int64_t steps_done) {
 void Trainer::save(int64_t steps_done) {
   if (options_.checkpoint.empty()) return;
   phase(steps_done, "checkpoint");
+  average_buffers();
   const double bytes_sent = bytes_sent_by_all();
   if (parts_.group.rank() == 0) {
     Checkpoint checkpoint;
@@ -160,6 +180,10 @@ void Trainer::save(int64_t steps_done) {
                         {"epochs", epochs},
                         {"inputs", options_.inputs},
                         {"environment", options_.environment}};
+    if (const auto* scale = parts_.replica.loss_scale) {
+      const auto [value, good_steps, skipped] = scale->state();
+      checkpoint.state["loss_scale"] = {value, good_steps, skipped};
+    }
     save_checkpoint(options_.checkpoint, checkpoint);
   }
   parts_.listener.saved(steps_done);
@@ -184,6 +208,11 @@ int64_t Trainer::restore() {
            .count = state.at("epoch_count"),
            .seconds = state.at("epoch_seconds")};
   bytes_before_ = state.at("bytes_sent");
+  if (parts_.replica.loss_scale != nullptr && state.contains("loss_scale")) {
+    const auto& scale = state.at("loss_scale");
+    parts_.replica.loss_scale->restore(
+        {.value = scale.at(0), .good_steps = scale.at(1), .skipped = scale.at(2)});
+  }
   evals_ = state.at("evals");
   if (!state.at("eval").is_null()) {
     result_.eval = record::eval_from_json(state.at("eval"));

@@ -15,6 +15,7 @@
 #include "syncopate/parallel/engine.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"
+#include "syncopate/train/metric.h"
 
 namespace syncopate::train {
 
@@ -23,6 +24,7 @@ struct TrainerOptions {
   int64_t eval_every = 0;  ///< steps; 0: at the end of every epoch
   int64_t save_every = 0;  ///< steps; 0: at the end of every epoch; always at the end and when interrupted
   int64_t eval_batch = 64;
+  bool broadcast_buffers = false;  ///< every step begins with rank 0's buffers (batch norms' statistics)
   uint64_t seed = 0;
   std::filesystem::path checkpoint;    ///< empty: none
   nlohmann::ordered_json inputs;       ///< what a run that resumes must have in common: data, vocabulary
@@ -48,6 +50,7 @@ struct TrainResult {
   bool interrupted = false;
   std::vector<record::EpochRecord> epochs;
   std::optional<record::EvalRecord> eval;  ///< of the final parameters
+  int64_t skipped = 0;                     ///< steps left out because an fp16 gradient overflowed
   double bytes_sent = 0;                   ///< by all ranks together, in all steps
 };
 
@@ -61,6 +64,7 @@ class Trainer {
     comm::Metered& group;
     data::Loader& loader;
     const data::Dataset* test = nullptr;  ///< null: no evaluation
+    MakeMetric metric;                    ///< of the test set
     const optim::Schedule& schedule;
     Listener& listener;
   };
@@ -78,6 +82,9 @@ class Trainer {
   void save(int64_t steps_done);
   int64_t restore();
   double bytes_sent_by_all();  ///< collective
+  /// Ranks may differ in what their batch norms have seen: their mean is what is evaluated and saved.
+  /// Collective.
+  void average_buffers();
   void phase(int64_t step, const char* name) { parts_.listener.phase(step, name); }
 
   Parts parts_;

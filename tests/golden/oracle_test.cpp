@@ -57,7 +57,7 @@ class Oracle : public testing::Test {
                            const std::function<void(tensor::Batch&)>& change_batch,
                            const std::function<void(PlainAdamW&)>& change_adam, bool plain = false) {
     Trace trace = read_trace(folder);
-    const auto loaded = nn::load_bert(folder, 2, 0);
+    const auto loaded = nn::load_bert<nn::BertClassifier>(folder, {.num_labels = 2, .seed = 0});
     nn::BertConfig config = loaded.model->config();
     change_config(config);
     nn::BertClassifier model(config);
@@ -81,7 +81,7 @@ TEST_F(Oracle, LogitsOfEveryFolderVariant) {
   const Trace trace = read_trace(oracles);
   for (const auto& folder :
        {oracles, oracles.parent_path() / "variants/sharded", oracles.parent_path() / "variants/gamma-beta"}) {
-    const auto loaded = nn::load_bert(folder, std::nullopt, 0);
+    const auto loaded = nn::load_bert<nn::BertClassifier>(folder, {.seed = 0});
     EXPECT_TRUE(loaded.notes.empty()) << loaded.notes.front();
     EXPECT_LT(worst_of_largest(loaded.model->forward(trace.batches[0]), trace.first_logits), 1e-5) << folder;
     loaded.model->set_whole_last_layer(true);
@@ -95,7 +95,7 @@ TEST_F(Oracle, EveryGradientOfTheFirstStep) {
   const tensor::SafetensorsFile expected(oracles / "first_gradients.safetensors");
   for (const bool plain : {false, true}) {
     for (const bool whole : {false, true}) {
-      const auto loaded = nn::load_bert(oracles, std::nullopt, 0);
+      const auto loaded = nn::load_bert<nn::BertClassifier>(oracles, {.seed = 0});
       loaded.model->set_plain(plain);
       loaded.model->set_whole_last_layer(whole);
       const auto found = gradients(*loaded.model, trace.batches[0]);
@@ -147,7 +147,7 @@ TEST_F(Oracle, FoilsOfTheOptimizerMissTheLosses) {
 TEST_F(Oracle, WithoutTheScaleOfTheScoresTheLogitsDiffer) {
   SYNCOPATE_NEED_SHARED(oracles, "oracles/tiny-bert-cls");
   const Trace trace = read_trace(oracles);
-  const auto loaded = nn::load_bert(oracles, std::nullopt, 0);
+  const auto loaded = nn::load_bert<nn::BertClassifier>(oracles, {.seed = 0});
   const double root = std::sqrt(static_cast<double>(loaded.model->config().head_width()));
   for (const auto& [name, parameter] : loaded.model->parameters()) {
     if (name.find(".query.") != std::string::npos) parameter.detach().mul_(root);
@@ -158,7 +158,7 @@ TEST_F(Oracle, WithoutTheScaleOfTheScoresTheLogitsDiffer) {
 TEST_F(Oracle, FoldersWithOtherHeadsLoadAndSaySo) {
   SYNCOPATE_NEED_SHARED(oracles, "oracles");
   for (const char* name : {"mlm", "qa"}) {
-    const auto loaded = nn::load_bert(oracles / name, 4, 0);
+    const auto loaded = nn::load_bert<nn::BertClassifier>(oracles / name, {.num_labels = 4, .seed = 0});
     EXPECT_TRUE(loaded.fresh_head);
     EXPECT_EQ(loaded.notes.size(), 3u) << name;  // no head, no pooler, tensors left out
     const tensor::Batch batch = batch_of({{{2, 7, 9, 3}, {0, 0, 0, 0}, 0}});
@@ -169,7 +169,7 @@ TEST_F(Oracle, FoldersWithOtherHeadsLoadAndSaySo) {
 TEST_F(Oracle, PretrainedHiddenStates) {
   SYNCOPATE_NEED_SHARED(hidden_file, "oracles/minilm/hidden.json");
   SYNCOPATE_NEED_SHARED(folder, "data/minilm-l6");
-  const auto loaded = nn::load_bert(folder, 2, 0);
+  const auto loaded = nn::load_bert<nn::BertClassifier>(folder, {.num_labels = 2, .seed = 0});
   EXPECT_EQ(loaded.notes.size(), 1u);  // it has no head
   loaded.model->set_whole_last_layer(true);
   for (const auto& text : nlohmann::json::parse(read_file(hidden_file, "hidden states"))) {

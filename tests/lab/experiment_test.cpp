@@ -22,10 +22,10 @@ std::string complaint(const std::string& text) {
 TEST(Experiment, TheQuickstartHasFourRowsOnTheSameBatch) {
   const Experiment experiment = read_experiment(test::source_dir() / "experiments/quickstart.toml");
   ASSERT_EQ(experiment.rows.size(), 4u);
-  for (const run::RunSpec& row : experiment.rows) EXPECT_EQ(row.examples_per_step(), 32);
-  EXPECT_EQ(experiment.rows[0].strategy.name, "single");
-  EXPECT_EQ(experiment.rows[3].strategy.name, "ddp");
-  EXPECT_EQ(experiment.rows[3].comm.workers, 2);
+  for (const auto& row : experiment.rows) EXPECT_EQ(row.spec.examples_per_step(), 32);
+  EXPECT_EQ(experiment.rows[0].spec.strategy.name, "single");
+  EXPECT_EQ(experiment.rows[3].spec.strategy.name, "ddp");
+  EXPECT_EQ(experiment.rows[3].spec.comm.workers, 2);
 }
 
 TEST(Experiment, ARowChangesWhatItNames) {
@@ -35,21 +35,42 @@ TEST(Experiment, ARowChangesWhatItNames) {
       "[settings]\nlr = 0.25\nstrategy.bucket_mib = 3\n[[row]]\nstrategy.name = \"ddp\"\nworkers = 2\n"
       "[[row]]\nstrategy = \"single\"\nlr = 0.5\n");
   const Experiment experiment = read_experiment(folder / "x.toml");
-  EXPECT_EQ(experiment.rows[0].optim.lr, 0.25);
-  EXPECT_EQ(experiment.rows[0].strategy.bucket_mib, 3);
-  EXPECT_EQ(experiment.rows[1].optim.lr, 0.5);
+  EXPECT_EQ(experiment.rows[0].spec.optim.lr, 0.25);
+  EXPECT_EQ(experiment.rows[0].spec.strategy.bucket_mib, 3);
+  EXPECT_EQ(experiment.rows[1].spec.optim.lr, 0.5);
 }
 
 TEST(Experiment, RowsShareAGlobalBatchUnlessTheFileSaysOtherwise) {
   const test::TempDir folder;
   const std::string rows = "[[row]]\nstrategy=\"single\"\n[[row]]\nstrategy=\"ddp\"\nworkers=3\n";
   test::write_text(folder / "same.toml", rows);
-  for (const run::RunSpec& row : read_experiment(folder / "same.toml").rows)
-    EXPECT_EQ(row.examples_per_step(), 48);
+  for (const auto& row : read_experiment(folder / "same.toml").rows)
+    EXPECT_EQ(row.spec.examples_per_step(), 48);
   test::write_text(folder / "own.toml", "[settings]\nbatch_size = 5\n" + rows);
   const Experiment own = read_experiment(folder / "own.toml");
-  EXPECT_EQ(own.rows[0].examples_per_step(), 5);
-  EXPECT_EQ(own.rows[1].examples_per_step(), 15);
+  EXPECT_EQ(own.rows[0].spec.examples_per_step(), 5);
+  EXPECT_EQ(own.rows[1].spec.examples_per_step(), 15);
+}
+
+TEST(Experiment, RowsStartFromPhasesByName) {
+  const test::TempDir folder;
+  test::write_text(folder / "x.toml",
+                   "[settings]\ntask = \"rte\"\n[[phase]]\nname = \"first\"\ntask = \"mnli\"\n"
+                   "[[phase]]\nname = \"second\"\ninit_from = \"phase:first\"\n"
+                   "[[row]]\nname = \"alone\"\n[[row]]\ninit_from = \"phase:second\"\n");
+  const Experiment experiment = read_experiment(folder / "x.toml");
+  ASSERT_EQ(experiment.phases.size(), 2u);
+  EXPECT_EQ(experiment.phases[0].spec.task.name, "mnli");
+  EXPECT_EQ(experiment.phases[1].spec.task.name, "supersense") << "phases take nothing of [settings]";
+  EXPECT_EQ(experiment.phases[1].after, "first");
+  EXPECT_EQ(experiment.rows[0].name, "alone");
+  EXPECT_EQ(experiment.rows[0].after, std::nullopt);
+  EXPECT_EQ(experiment.rows[1].after, "second");
+  EXPECT_EQ(experiment.rows[1].spec.task.name, "rte");
+  EXPECT_NE(complaint("[[row]]\ninit_from = \"phase:none\"\n").find("no [[phase]] before it has this name"),
+            std::string::npos);
+  EXPECT_NE(complaint("[[phase]]\ntask = \"rte\"\n[[row]]\n").find("phase 1: a phase needs a name"),
+            std::string::npos);
 }
 
 TEST(Experiment, SaysWhatIsWrongAndWhere) {

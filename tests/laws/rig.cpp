@@ -12,7 +12,7 @@
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/metered.h"
 #include "syncopate/data/loader.h"
-#include "syncopate/nn/bert.h"
+#include "syncopate/nn/bert_heads.h"
 #include "syncopate/parallel/local_engine.h"
 #include "syncopate/run/build.h"
 #include "syncopate/train/trainer.h"

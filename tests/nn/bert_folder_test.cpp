@@ -69,7 +69,7 @@ int differences(const BertClassifier& a, const BertClassifier& b) {
 
 std::string fault_of(const std::filesystem::path& folder, std::optional<int64_t> labels = std::nullopt) {
   try {
-    load_bert(folder, labels, 1);
+    load_bert<BertClassifier>(folder, {.num_labels = labels, .seed = 1});
   } catch (const DataError& error) {
     EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
     return error.what();
@@ -88,7 +88,7 @@ TEST(BertFolder, SaveAndLoadGiveTheSameBits) {
   config.labels = {"a", "b", "c"};
   const auto model = make_bert(config, 9);
   save_bert(folder / "deep/model", *model);
-  const LoadedBert loaded = load_bert(folder / "deep/model", std::nullopt, 1);
+  const LoadedBert loaded = load_bert<BertClassifier>(folder / "deep/model", {.seed = 1});
   EXPECT_EQ(differences(*model, *loaded.model), 0);
   EXPECT_EQ(loaded.model->config(), config);
   EXPECT_FALSE(loaded.fresh_head);
@@ -102,21 +102,21 @@ TEST(BertFolder, TakesTheNamesFoundInTheWild) {
   const Folder bare([](tensor::NamedTensor& each) {
     if (each.name.starts_with("bert.")) each.name.erase(0, 5);
   });
-  EXPECT_EQ(differences(*load_bert(bare.path(), std::nullopt, 1).model, *bare.original), 0);
+  EXPECT_EQ(differences(*load_bert<BertClassifier>(bare.path(), {.seed = 1}).model, *bare.original), 0);
   const Folder old([](tensor::NamedTensor& each) {
     const auto at = each.name.find("LayerNorm.");
     if (at == std::string::npos) return;
     each.name =
         each.name.substr(0, at) + (each.name.ends_with("weight") ? "LayerNorm.gamma" : "LayerNorm.beta");
   });
-  EXPECT_EQ(differences(*load_bert(old.path(), std::nullopt, 1).model, *old.original), 0);
+  EXPECT_EQ(differences(*load_bert<BertClassifier>(old.path(), {.seed = 1}).model, *old.original), 0);
   EXPECT_EQ(plain_weight_name("module.bert.embeddings.LayerNorm.gamma"), "embeddings.LayerNorm.weight");
 }
 
 TEST(BertFolder, LoadsHalfPrecisionAsWritten) {
   for (const auto type : {at::kHalf, at::kBFloat16, at::kDouble}) {
     const Folder folder([&](tensor::NamedTensor& each) { each.tensor = each.tensor.to(type); });
-    const LoadedBert loaded = load_bert(folder.path(), std::nullopt, 1);
+    const LoadedBert loaded = load_bert<BertClassifier>(folder.path(), {.seed = 1});
     for (size_t i = 0; i < loaded.model->parameters().size(); ++i) {
       const at::Tensor value = loaded.model->parameters()[i].tensor;
       EXPECT_EQ(value.scalar_type(), at::kFloat);
@@ -130,11 +130,11 @@ TEST(BertFolder, BuffersAndOtherHeadsAreLeftOut) {
   auto all = weights(*folder.original);
   all.push_back({"bert.embeddings.position_ids", at::arange(10).unsqueeze(0)});
   tensor::write_safetensors(folder.path() / "model.safetensors", all);
-  EXPECT_TRUE(load_bert(folder.path(), std::nullopt, 1).notes.empty());
+  EXPECT_TRUE(load_bert<BertClassifier>(folder.path(), {.seed = 1}).notes.empty());
   all.push_back({"cls.predictions.bias", at::zeros({30})});
   all.push_back({"cls.seq_relationship.weight", at::zeros({2, 8})});
   tensor::write_safetensors(folder.path() / "model.safetensors", all);
-  const LoadedBert loaded = load_bert(folder.path(), std::nullopt, 1);
+  const LoadedBert loaded = load_bert<BertClassifier>(folder.path(), {.seed = 1});
   ASSERT_EQ(loaded.notes.size(), 1u);
   EXPECT_NE(loaded.notes[0].find("cls.predictions.bias"), std::string::npos) << loaded.notes[0];
   EXPECT_EQ(differences(*loaded.model, *folder.original), 0);
@@ -144,8 +144,9 @@ TEST(BertFolder, AFolderWithoutAHeadGetsAFreshOne) {
   const Folder folder([](tensor::NamedTensor& each) {
     if (each.name.starts_with("classifier.") || each.name.starts_with("bert.pooler.")) each.name.clear();
   });
-  const LoadedBert loaded = load_bert(folder.path(), 7, 1), same = load_bert(folder.path(), 7, 1),
-                   other = load_bert(folder.path(), 7, 2);
+  const LoadedBert loaded = load_bert<BertClassifier>(folder.path(), {.num_labels = 7, .seed = 1}),
+                   same = load_bert<BertClassifier>(folder.path(), {.num_labels = 7, .seed = 1}),
+                   other = load_bert<BertClassifier>(folder.path(), {.num_labels = 7, .seed = 2});
   EXPECT_TRUE(loaded.fresh_head);
   EXPECT_EQ(loaded.notes.size(), 2u);
   EXPECT_EQ(loaded.model->config().num_labels, 7);
@@ -155,7 +156,8 @@ TEST(BertFolder, AFolderWithoutAHeadGetsAFreshOne) {
 
 TEST(BertFolder, OtherLabelsThanTheFoldersGetAFreshHead) {
   const Folder folder;
-  const LoadedBert kept = load_bert(folder.path(), 3, 1), fresh = load_bert(folder.path(), 5, 1);
+  const LoadedBert kept = load_bert<BertClassifier>(folder.path(), {.num_labels = 3, .seed = 1}),
+                   fresh = load_bert<BertClassifier>(folder.path(), {.num_labels = 5, .seed = 1});
   EXPECT_FALSE(kept.fresh_head);
   EXPECT_TRUE(fresh.fresh_head);
   ASSERT_EQ(fresh.notes.size(), 1u);
@@ -165,10 +167,11 @@ TEST(BertFolder, OtherLabelsThanTheFoldersGetAFreshHead) {
 
 TEST(BertFolder, SettleChangesDropoutAndNames) {
   const Folder folder;
-  const LoadedBert loaded = load_bert(folder.path(), 3, 1, [](BertConfig& config) {
-    config.set_dropout(0);
-    config.labels = {"x", "y", "z"};
-  });
+  const LoadedBert loaded =
+      load_bert<BertClassifier>(folder.path(), {.num_labels = 3, .seed = 1, .settle = [](BertConfig& config) {
+                                                  config.set_dropout(0);
+                                                  config.labels = {"x", "y", "z"};
+                                                }});
   EXPECT_EQ(loaded.model->config().hidden_dropout, 0);
   EXPECT_EQ(loaded.model->config().labels[2], "z");
   EXPECT_EQ(differences(*loaded.model, *folder.original), 0);
@@ -191,7 +194,7 @@ TEST(BertFolder, LoadsShards) {
     test::write_text(folder.path() / "model.safetensors.index.json", value.dump());
   };
   write_index(index);
-  EXPECT_EQ(differences(*load_bert(folder.path(), std::nullopt, 1).model, *folder.original), 0);
+  EXPECT_EQ(differences(*load_bert<BertClassifier>(folder.path(), {.seed = 1}).model, *folder.original), 0);
 
   json bad = index;
   bad["weight_map"][all[0].name] = "../model-1.safetensors";

@@ -1,5 +1,3 @@
-#include "syncopate/nn/bert.h"
-
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 #include <set>
 
 #include "syncopate/base/error.h"
+#include "syncopate/nn/bert_heads.h"
 
 namespace syncopate::nn {
 namespace {

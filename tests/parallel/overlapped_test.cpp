@@ -8,7 +8,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc.h"
-#include "syncopate/nn/bert.h"
+#include "syncopate/nn/bert_heads.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/parallel/all_reduce.h"
 #include "syncopate/parallel/local_engine.h"

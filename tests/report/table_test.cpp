@@ -24,7 +24,8 @@ TEST(Comparison, SpeedUpIsAgainstSingle) {
   two.examples_per_s = 150;
   one.eval = record::EvalRecord{};
   one.eval->measures["accuracy"] = 0.5;
-  const std::string text = comparison_table({{"single", 1, one}, {"ddp", 2, two}, {"ddp", 4, std::nullopt}});
+  const std::string text =
+      comparison_table({{"", "single", 1, one}, {"", "ddp", 2, two}, {"", "ddp", 4, std::nullopt}});
   EXPECT_NE(text.find("1.00x"), std::string::npos) << text;
   EXPECT_NE(text.find("1.50x"), std::string::npos) << text;
   EXPECT_NE(text.find("50.00 %"), std::string::npos) << text;

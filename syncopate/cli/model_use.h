@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "syncopate/run/score.h"
+
+namespace syncopate::cli {
+
+/// The options that `evaluate` and `predict` share.
+void add_model_options(CLI::App& app, run::ScoreSpec& spec);
+
+}  // namespace syncopate::cli

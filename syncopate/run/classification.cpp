@@ -1,0 +1,126 @@
+// Texts, single or in pairs, and the class of each: supersense, GLUE's tasks, tables.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/data/task.h"
+#include "syncopate/data/text_dataset.h"
+#include "syncopate/run/materials.h"
+#include "syncopate/run/wordpiece_start.h"
+
+namespace syncopate::run {
+namespace {
+
+/// A folder may name its classes in another order than the task: puts the head's rows into the task's.
+void align_labels(nn::BertClassifier& model, const std::vector<std::string>& labels) {
+  const std::vector<std::string>& names = model.config().labels;
+  if (names == labels || !std::is_permutation(names.begin(), names.end(), labels.begin(), labels.end()))
+    return;
+  std::vector<int64_t> order;
+  for (const std::string& label : labels)
+    order.push_back(std::find(names.begin(), names.end(), label) - names.begin());
+  const at::Tensor rows = at::tensor(order, at::kLong);
+  for (const auto& [name, parameter] : model.parameters()) {
+    if (name.starts_with("classifier.")) parameter.detach().copy_(parameter.detach().index_select(0, rows));
+  }
+  model.name_labels(labels);
+}
+
+train::MakeMetric metric_of(const data::TextTask& task) {
+  train::ClassificationOptions options{
+      .classes = static_cast<int64_t>(task.labels.size()), .top = 0, .parts = {}};
+  for (const auto& part : task.parts) options.parts.push_back({part.name, part.begin, part.end});
+  return train::classification(std::move(options));
+}
+
+data::TextSource source_of(const std::string& task, const std::string& path, const ColumnSpec& columns) {
+  return {.task = task,
+          .path = path,
+          .text = columns.text,
+          .text_pair = columns.text_pair,
+          .label = columns.label,
+          .labels = {}};
+}
+
+}  // namespace
+
+Materials make_classification(const RunSpec& spec, comm::Group& group) {
+  const Start start = find_start(spec);
+  data::TextTask task =
+      data::load_task(source_of(spec.task.name, spec.task.data, spec.task.columns()), data::Purpose::kTrain);
+  keep_subset(task.train, spec);
+  keep_first(task.test, spec);
+  Materials made;
+  const std::shared_ptr<data::WordPiece> tokenizer =
+      find_vocabulary(spec, start, data::texts_of(task.train), group);
+  const int64_t max_length = spec.max_length();
+  auto loaded = start_bert<nn::BertClassifier>(spec, start, *tokenizer, max_length,
+                                               static_cast<int64_t>(task.labels.size()));
+  nn::BertClassifier& model = *loaded.model;
+  if (!loaded.fresh_head) align_labels(model, task.labels);
+  model.name_labels(task.labels);
+  made.notes = std::move(loaded.notes);
+  made.notes.insert(made.notes.end(), task.notes.begin(), task.notes.end());
+  made.model = std::move(loaded.model);
+  made.train = std::make_shared<data::TextDataset>(task.train, *tokenizer, max_length);
+  made.test = std::make_shared<data::TextDataset>(task.test, *tokenizer, max_length);
+  made.metric = metric_of(task);
+  made.save = [&model, tokenizer, max_length](const std::filesystem::path& folder) {
+    nn::save_bert(folder, model);
+    tokenizer->save(folder);
+    save_trained_length(folder, max_length);
+  };
+  made.input = fmt::format("{} words", tokenizer->size());
+  made.fingerprint = fingerprint_of(*tokenizer);
+  return made;
+}
+
+Scoring score_classification(const ScoreSpec& spec, bool predict) {
+  const data::WordPiece tokenizer = data::WordPiece::load(vocabulary_of(spec.model));
+  auto loaded = nn::load_bert<nn::BertClassifier>(spec.model, {});
+  if (loaded.fresh_head) {
+    throw DataError("the model in {} has no classification head; train it on the task first", spec.model);
+  }
+  const nn::BertConfig& config = loaded.model->config();
+  data::TextSource source = source_of(spec.task, spec.data, spec.columns);
+  source.labels = config.labels;
+  const data::TextTask task =
+      data::load_task(source, predict ? data::Purpose::kPredict : data::Purpose::kEvaluate);
+  if (config.num_labels != static_cast<int64_t>(task.labels.size())) {
+    throw DataError(
+        "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
+        spec.model, config.num_labels, spec.task, task.labels.size());
+  }
+  align_labels(*loaded.model, task.labels);
+  require_vocabulary_fits(tokenizer, config, spec.model, "in it");
+  const int64_t max_length =
+      spec.max_length > 0 ? spec.max_length
+                          : trained_length(spec.model, family_of(spec.task).max_length, config.max_positions);
+  require_length_fits(max_length, config.max_positions, spec.model);
+  Scoring made;
+  made.test = std::make_shared<data::TextDataset>(task.test, tokenizer, max_length);
+  made.metric = metric_of(task);
+  made.notes = task.notes;
+  made.answer = [labels = task.labels](const Scoring::ForEachOutput& outputs,
+                                       const std::function<void(const std::string&)>& line) {
+    outputs([&](const at::Tensor& output, const tensor::Batch& batch) {
+      const at::Tensor logits = output.to(at::kCPU, at::kFloat).contiguous();
+      const int64_t width = logits.size(1);
+      for (int64_t row = 0; row < logits.size(0); ++row) {
+        const float* const first = logits.data_ptr<float>() + row * width;
+        const auto best = std::max_element(first, first + width) - first;
+        line(nlohmann::ordered_json{{"index", batch.ids[static_cast<size_t>(row)]},
+                                    {"logits", std::vector<float>(first, first + width)},
+                                    {"label", labels[static_cast<size_t>(best)]}}
+                 .dump());
+      }
+    });
+  };
+  made.model = std::move(loaded.model);
+  return made;
+}
+
+}  // namespace syncopate::run

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/data/wordpiece.h"
+#include "syncopate/nn/bert_folder.h"
+#include "syncopate/run/materials.h"
+#include "syncopate/run/spec.h"
+
+// What every BERT task does to get its vocabulary and its model, whatever the head.
+namespace syncopate::run {
+
+/// The vocabulary a run uses: --vocab, the start folder's, or one built from `texts` by rank 0 for all.
+/// Collective.
+std::unique_ptr<data::WordPiece> find_vocabulary(const RunSpec& spec, const Start& start,
+                                                 const std::vector<std::string_view>& texts,
+                                                 comm::Group& group);
+
+/// The vocab.txt of a model folder; throws DataError when there is none.
+std::string vocabulary_of(const std::string& folder);
+
+/// A checksum of the words.
+std::string fingerprint_of(const data::WordPiece& tokenizer);
+
+/// Throws DataError unless the vocabulary is the model's.
+void require_vocabulary_fits(const data::WordPiece& tokenizer, const nn::BertConfig& config,
+                             const std::string& folder, const std::string& vocab);
+
+/// The model a run starts with: a preset with fresh values, or a folder's. `num_labels`: a classifier's.
+template <typename Head>
+nn::Loaded<Head> start_bert(const RunSpec& spec, const Start& start, const data::WordPiece& tokenizer,
+                            int64_t max_length, int64_t num_labels) {
+  nn::BertConfig config;
+  if (start.folder.empty()) {
+    config = nn::preset(spec.model.name);
+    config.vocab_size = tokenizer.size();
+    config.pad_token = tokenizer.pad();
+    config.num_labels = num_labels;
+  } else {
+    config = nn::read_bert_config(std::filesystem::path(start.folder) / "config.json");
+  }
+  require_length_fits(max_length, config.max_positions,
+                      start.folder.empty() ? spec.model.name : start.folder);
+  nn::Loaded<Head> loaded;
+  if (start.folder.empty()) {
+    loaded.model = nn::make_bert<Head>(config, start_seed(spec));
+    loaded.fresh_head = true;
+  } else {
+    loaded = nn::load_bert<Head>(
+        start.folder,
+        {.num_labels = num_labels, .seed = start_seed(spec), .fresh_head = start.fresh_head, .settle = {}});
+    require_vocabulary_fits(tokenizer, loaded.model->config(), start.folder,
+                            spec.model.vocab.empty() ? "in it" : spec.model.vocab);
+  }
+  loaded.model->set_dropout(spec.model.dropout, spec.model.inner_dropout);
+  loaded.model->set_label_smoothing(spec.optim.label_smoothing);
+  return loaded;
+}
+
+}  // namespace syncopate::run

@@ -1,0 +1,89 @@
+#include "syncopate/train/squad_metric.h"
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "syncopate/comm/share.h"
+#include "syncopate/data/squad_score.h"
+
+namespace syncopate::train {
+namespace {
+
+using Json = nlohmann::json;
+
+Json to_json(const std::vector<data::FeatureAnswers>& answers) {
+  Json list = Json::array();
+  for (const auto& each : answers) {
+    Json spans = Json::array();
+    for (const auto& span : each.candidates) spans.push_back({span.start, span.end, span.score});
+    list.push_back({each.feature, each.null_score, std::move(spans)});
+  }
+  return list;
+}
+
+void append(const Json& list, std::vector<data::FeatureAnswers>& into) {
+  for (const Json& each : list) {
+    data::FeatureAnswers answers{.feature = each[0], .null_score = each[1], .candidates = {}};
+    for (const Json& span : each[2])
+      answers.candidates.push_back({.start = span[0], .end = span[1], .score = span[2]});
+    into.push_back(std::move(answers));
+  }
+}
+
+class Squad : public Metric {
+ public:
+  Squad(std::shared_ptr<const data::SquadDataset> dataset, const std::vector<data::Question>& questions)
+      : dataset_(std::move(dataset)), questions_(questions) {
+    options_.may_be_empty = data::has_impossible(questions_);
+    options_.n_best = 3;  // of a window: the answer is the best of all, the others only settle ties of text
+  }
+
+  void add(const at::Tensor& output, const tensor::Batch& batch) override {
+    collect_spans(*dataset_, output, batch, options_, spans_);
+  }
+
+  void conclude(comm::Group& group, record::EvalRecord& record) override {
+    std::vector<data::FeatureAnswers> all;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      const std::string mine = rank == group.rank() ? to_json(spans_).dump() : "";
+      append(Json::parse(comm::share_text(group, mine, rank)), all);
+    }
+    const std::vector<std::string> answers = data::final_answers(*dataset_, all, options_);
+    std::map<std::string, std::string> predictions;
+    for (size_t i = 0; i < questions_.size(); ++i) predictions[questions_[i].id] = answers[i];
+    const data::SquadScore score = data::score_predictions(questions_, predictions);
+    record.measures["exact_match"] = score.exact_match;
+    record.measures["f1"] = score.f1;
+    record.examples = score.total;
+  }
+
+ private:
+  std::shared_ptr<const data::SquadDataset> dataset_;
+  const std::vector<data::Question>& questions_;
+  data::AnswerOptions options_;
+  std::vector<data::FeatureAnswers> spans_;
+};
+
+}  // namespace
+
+void collect_spans(const data::SquadDataset& dataset, const at::Tensor& output, const tensor::Batch& batch,
+                   const data::AnswerOptions& options, std::vector<data::FeatureAnswers>& into) {
+  const at::Tensor logits_2BL = output.to(at::kCPU, at::kFloat).permute({2, 0, 1}).contiguous();
+  const int64_t rows = output.size(0), length = output.size(1);
+  const float* const first = logits_2BL.data_ptr<float>();
+  for (int64_t row = 0; row < rows; ++row) {
+    const std::span<const float> starts(first + row * length, static_cast<size_t>(length));
+    const std::span<const float> ends(first + (rows + row) * length, static_cast<size_t>(length));
+    into.push_back(data::best_spans(dataset, batch.ids[static_cast<size_t>(row)], starts, ends, options));
+  }
+}
+
+MakeMetric squad(std::shared_ptr<const data::SquadDataset> dataset, std::vector<data::Question> questions) {
+  const auto kept = std::make_shared<const std::vector<data::Question>>(std::move(questions));
+  return [dataset = std::move(dataset), kept] { return std::make_unique<Squad>(dataset, *kept); };
+}
+
+}  // namespace syncopate::train

@@ -28,6 +28,7 @@ void swap_end(std::string& name, std::string_view from, std::string_view to) {
 std::string plain_weight_name(std::string name) {
   drop_prefix(name, "module.");
   drop_prefix(name, "bert.");
+  drop_prefix(name, "transformer.");
   swap_end(name, ".gamma", ".weight");
   swap_end(name, ".beta", ".bias");
   return name;

@@ -13,7 +13,7 @@
 namespace syncopate::nn {
 
 /// The tensors of a model folder, from one safetensors file or several, by the names that parameters() uses:
-/// without a leading "module." or "bert.", LayerNorm's gamma and beta as weight and bias.
+/// without a leading "module.", "bert." or "transformer.", LayerNorm's gamma and beta as weight and bias.
 class WeightFiles {
  public:
   explicit WeightFiles(const std::filesystem::path& folder);  ///< throws DataError

@@ -2,18 +2,21 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "syncopate/optim/flat_views.h"
 #include "syncopate/optim/kernels.h"
 #include "syncopate/optim/pass.h"
 
 namespace syncopate::optim {
 
 AdamW::AdamW(const OptimizerOptions& options, const tensor::FlatParams& params)
-    : options_(options), first_(at::zeros_like(params.values)), second_(at::zeros_like(params.values)) {}
+    : options_(options), first_(zeros_beside(params)), second_(zeros_beside(params)) {}
 
 void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
   ++steps_;
+  if (!use_kernels(options_, params)) return step_plainly(params, lr, grad_scale);
   const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
   const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
   AdamWPass pass{.keep1 = static_cast<float>(options_.beta1),
@@ -32,6 +35,28 @@ void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
     const auto shrink = static_cast<float>(decay ? 1 - lr * options_.weight_decay : 1.0);
     adamw_pass(pass, shrink, values + from, grads + from, first + from, second + from, to - from);
   });
+}
+
+void AdamW::step_plainly(tensor::FlatParams& params, double lr, double grad_scale) {
+  const at::NoGradGuard no_grad;
+  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
+  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
+  const auto decaying = decaying_views(params, params.values);
+  if (options_.weight_decay > 0 && !decaying.empty()) {
+    at::_foreach_mul_(decaying, 1 - lr * options_.weight_decay);
+  }
+  constexpr int64_t kChunk = int64_t{1} << 26;  // bounds what the temporaries take
+  for (int64_t begin = 0; begin < params.size(); begin += kChunk) {
+    const auto part = [&](const at::Tensor& flat) {
+      return flat.narrow(0, begin, std::min(kChunk, params.size() - begin));
+    };
+    const at::Tensor m = part(first_), v = part(second_);
+    const at::Tensor grad = part(params.grads).to(m.scalar_type()).mul(grad_scale);
+    m.mul_(options_.beta1).add_(grad, 1 - options_.beta1);
+    v.mul_(options_.beta2).addcmul_(grad, grad, 1 - options_.beta2);
+    const at::Tensor divisor = v.sqrt().mul_(1 / std::sqrt(correction2)).add_(options_.eps);
+    part(params.values).add_(at::div(m, divisor), -lr / correction1);
+  }
 }
 
 }  // namespace syncopate::optim

@@ -16,6 +16,8 @@ class AdamW : public Optimizer {
   void set_steps_done(int64_t steps) override { steps_ = steps; }
 
  private:
+  void step_plainly(tensor::FlatParams& params, double lr, double grad_scale);
+
   OptimizerOptions options_;
   at::Tensor first_, second_;
   int64_t steps_ = 0;

@@ -1,7 +1,7 @@
 #include "syncopate/optim/clip.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,9 @@
 namespace syncopate::optim {
 
 double gradient_norm(const at::Tensor& flat, double scale) {
+  if (!flat.is_cpu() || flat.scalar_type() != at::kFloat) {
+    return at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).item<double>() * std::abs(scale);
+  }
   constexpr int64_t kBlock = 1 << 16;
   const int64_t count = flat.numel();
   const float* const data = flat.data_ptr<float>();

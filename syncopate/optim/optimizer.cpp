@@ -5,6 +5,8 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/optim/adamw.h"
+#include "syncopate/optim/lamb.h"
+#include "syncopate/optim/lars.h"
 #include "syncopate/optim/sgd.h"
 
 namespace syncopate::optim {
@@ -19,7 +21,7 @@ void require_range(const char* name, double value, double low, double high) {
 }  // namespace
 
 const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> names{"adamw", "sgd"};
+  static const std::vector<std::string> names{"adamw", "sgd", "lamb", "lars"};
   return names;
 }
 
@@ -29,8 +31,19 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, const
   require_range("optim.beta2", options.beta2, 0, 1);
   require_range("optim.momentum", options.momentum, 0, 1);
   if (!(options.eps > 0)) throw ConfigError("optim.eps must be above 0, got {}", options.eps);
+  if (!(options.trust > 0) || !std::isfinite(options.trust)) {
+    throw ConfigError("optim.trust must be above 0, got {}", options.trust);
+  }
+  if (options.nesterov && options.kind != "sgd") {
+    throw ConfigError("optim.nesterov is for sgd, not for {}; leave it out", options.kind);
+  }
+  if (options.nesterov && options.momentum == 0) {
+    throw ConfigError("optim.nesterov needs a momentum above 0; set optim.momentum");
+  }
   if (options.kind == "adamw") return std::make_unique<AdamW>(options, params);
   if (options.kind == "sgd") return std::make_unique<Sgd>(options, params);
+  if (options.kind == "lamb") return std::make_unique<Lamb>(options, params);
+  if (options.kind == "lars") return std::make_unique<Lars>(options, params);
   throw ConfigError("unknown optimizer \"{}\"{}", options.kind, suggestion(options.kind, optimizer_names()));
 }
 

@@ -9,15 +9,20 @@
 namespace syncopate::optim {
 
 struct OptimizerOptions {
-  std::string kind = "adamw";  ///< adamw or sgd
-  double weight_decay = 0.01;  ///< on matrices and tables; never on biases and LayerNorm
+  std::string kind = "adamw";  ///< adamw, sgd, lamb or lars
+  double weight_decay = 0.01;  ///< on matrices and tables; never on biases and norms
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double momentum = 0.9;  ///< sgd
+  double momentum = 0.9;  ///< sgd and lars
+  bool nesterov = false;  ///< sgd: step from where the momentum leads
+  double trust = 0.001;   ///< lars: how far a tensor moves, in units of its own norm, at a rate of 1
+  bool plain = false;     ///< ATen's operations even where our own could run: for comparison
 };
 
-/// Turns gradients into new parameters, in one pass over the flat arrays.
+/// Turns gradients into new parameters, in one pass over the flat arrays: by kernels of our own for fp32 on
+/// the CPU, by ATen's operations for any other device or type (without waiting for the device). What is kept
+/// between steps is in fp32 at least.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -31,6 +36,7 @@ class Optimizer {
 };
 
 const std::vector<std::string>& optimizer_names();
+/// Throws ConfigError.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, const tensor::FlatParams& params);
 
 }  // namespace syncopate::optim

@@ -4,7 +4,8 @@
 
 namespace syncopate::optim {
 
-/// Stochastic gradient descent with momentum; weight decay is added to the gradient, as PyTorch does.
+/// Stochastic gradient descent with momentum, Nesterov's if asked; weight decay is added to the gradient, as
+/// PyTorch does.
 class Sgd : public Optimizer {
  public:
   Sgd(const OptimizerOptions& options, const tensor::FlatParams& params);
@@ -14,6 +15,8 @@ class Sgd : public Optimizer {
   void set_steps_done(int64_t steps) override { steps_ = steps; }
 
  private:
+  void step_plainly(tensor::FlatParams& params, double keep, double lr, double grad_scale);
+
   OptimizerOptions options_;
   at::Tensor momentum_;
   int64_t steps_ = 0;

@@ -30,12 +30,17 @@ SYNCOPATE_INLINE Head head_of(const AttentionJob& job, int64_t number) {
           context_at,    number * job.queries};
 }
 
-/// scores -> probabilities (kept in `probs`) -> after noise (left in `scores`).
+/// How many positions a block of queries that ends before `end` sees: when causal, none after its last query.
+SYNCOPATE_INLINE int64_t seen_by(const AttentionJob& job, int64_t end) {
+  return job.causal && end < job.length ? end : job.length;
+}
+
+/// The first `seen` scores -> probabilities (kept in `probs`) -> after noise (left in `scores`).
 template <bool kNoise>
-static void softmax_row(const AttentionJob& job, const float* mask, int64_t noise_row, float* scores,
-                        float* probs) {
+static void softmax_row(const AttentionJob& job, const float* mask, int64_t noise_row, int64_t seen,
+                        float* scores, float* probs) {
   Floats most = splat(-__FLT_MAX__);
-  along(job.length, [&](int64_t c, auto lanes) {
+  along(seen, [&](int64_t c, auto lanes) {
     Floats s = lanes.load(scores + c) * job.scale;
     if (mask != nullptr) s += lanes.load(mask + c);
     lanes.store(scores + c, s);
@@ -46,14 +51,14 @@ static void softmax_row(const AttentionJob& job, const float* mask, int64_t nois
   });
   const float peak = largest_of(most);
   Floats sum{};
-  along(job.length, [&](int64_t c, auto lanes) {
+  along(seen, [&](int64_t c, auto lanes) {
     const Floats e = exp_of(lanes.load(scores + c) - peak);
     lanes.store(scores + c, e);
     sum += lanes.only(e);
   });
   const float inverse = 1.0f / sum_of(sum);
   const RowNoise noise(job.noise, noise_row);
-  along(job.length, [&](int64_t c, auto lanes) {
+  along(seen, [&](int64_t c, auto lanes) {
     const Floats p = lanes.load(scores + c) * inverse;
     if (probs != nullptr) lanes.store(probs + c, p);
     lanes.store(scores + c, kNoise ? p * noise.factors(c) : p);
@@ -70,14 +75,20 @@ static void attention(const AttentionJob& job, int64_t first, int64_t last, floa
     transpose(head.k, job.kv_stride, L, d, turned);
     for (int64_t start = 0; start < job.queries; start += kQueryBlock) {
       const int64_t rows = job.queries - start < kQueryBlock ? job.queries - start : kQueryBlock;
-      multiply({rows, L, d, head.q + start * job.q_stride, job.q_stride, 1, turned, L, scores, L, false});
+      const int64_t seen = seen_by(job, start + rows);
+      multiply({rows, seen, d, head.q + start * job.q_stride, job.q_stride, 1, turned, L, scores, L, false});
       for (int64_t i = 0; i < rows; ++i) {
-        const int64_t row = head.first_row + start + i;
-        softmax(job, head.mask, row, scores + i * L, job.probs == nullptr ? nullptr : job.probs + row * L);
+        const int64_t row = head.first_row + start + i, own = seen_by(job, start + i + 1);
+        float* probs = job.probs == nullptr ? nullptr : job.probs + row * L;
+        softmax(job, head.mask, row, own, scores + i * L, probs);
+        for (int64_t c = own; c < seen; ++c) {
+          scores[i * L + c] = 0;
+          if (probs != nullptr) probs[c] = 0;
+        }
       }
       const int64_t out_row = job.heads * d;
       float* out = job.context + head.context_at + start * out_row;
-      multiply({rows, d, L, scores, L, 1, head.v, job.kv_stride, out, out_row, false});
+      multiply({rows, d, seen, scores, L, 1, head.v, job.kv_stride, out, out_row, false});
     }
   }
 }
@@ -85,11 +96,11 @@ static void attention(const AttentionJob& job, int64_t first, int64_t last, floa
 /// In `grads`: the gradient of the probabilities after noise -> of the scores. In `dropped`: the
 /// probabilities after noise.
 template <bool kNoise>
-static void softmax_grad_row(const AttentionJob& job, int64_t noise_row, const float* probs, float* grads,
-                             float* dropped) {
+static void softmax_grad_row(const AttentionJob& job, int64_t noise_row, int64_t seen, const float* probs,
+                             float* grads, float* dropped) {
   const RowNoise noise(job.noise, noise_row);
   Floats dot{};
-  along(job.length, [&](int64_t c, auto lanes) {
+  along(seen, [&](int64_t c, auto lanes) {
     const Floats p = lanes.load(probs + c);
     Floats g = lanes.load(grads + c);
     if constexpr (kNoise) {
@@ -101,7 +112,7 @@ static void softmax_grad_row(const AttentionJob& job, int64_t noise_row, const f
     dot += p * g;
   });
   const float total = sum_of(dot);
-  along(job.length, [&](int64_t c, auto lanes) {
+  along(seen, [&](int64_t c, auto lanes) {
     lanes.store(grads + c, (lanes.load(grads + c) - total) * lanes.load(probs + c) * job.scale);
   });
 }
@@ -116,22 +127,26 @@ static void attention_grad(const AttentionJob& job, int64_t first, int64_t last,
   for (int64_t number = first; number < last; ++number) {
     const Head head = head_of(job, number);
     transpose(head.v, job.kv_stride, L, d, turned);
-    for (int64_t start = 0; start < job.queries; start += kQueryBlock) {
+    // When causal the last block comes first: it alone sees every position, so that the others only add.
+    const int64_t blocks = (job.queries + kQueryBlock - 1) / kQueryBlock;
+    for (int64_t turn = 0; turn < blocks; ++turn) {
+      const int64_t start = (job.causal ? blocks - 1 - turn : turn) * kQueryBlock;
       const int64_t rows = job.queries - start < kQueryBlock ? job.queries - start : kQueryBlock;
+      const int64_t seen = seen_by(job, start + rows);
       const float* grad_out = job.grad_context + head.context_at + start * out_row;
       const float* probs = job.probs + (head.first_row + start) * L;
-      multiply({rows, L, d, grad_out, out_row, 1, turned, L, grads, L, false});
+      multiply({rows, seen, d, grad_out, out_row, 1, turned, L, grads, L, false});
       for (int64_t i = 0; i < rows; ++i) {
-        softmax_grad(job, head.first_row + start + i, probs + i * L, grads + i * L, dropped + i * L);
+        softmax_grad(job, head.first_row + start + i, seen, probs + i * L, grads + i * L, dropped + i * L);
       }
       const float* after_noise = noise ? dropped : probs;
-      const bool more = start > 0;
-      multiply(
-          {L, d, rows, after_noise, 1, L, grad_out, out_row, job.grad_v + head.kv_at, job.kv_stride, more});
-      multiply({rows, d, L, grads, L, 1, head.k, job.kv_stride, job.grad_q + head.q_at + start * job.q_stride,
-                job.q_stride, false});
-      multiply({L, d, rows, grads, 1, L, head.q + start * job.q_stride, job.q_stride, job.grad_k + head.kv_at,
-                job.kv_stride, more});
+      const bool more = turn > 0;
+      multiply({seen, d, rows, after_noise, 1, L, grad_out, out_row, job.grad_v + head.kv_at, job.kv_stride,
+                more});
+      multiply({rows, d, seen, grads, L, 1, head.k, job.kv_stride,
+                job.grad_q + head.q_at + start * job.q_stride, job.q_stride, false});
+      multiply({seen, d, rows, grads, 1, L, head.q + start * job.q_stride, job.q_stride,
+                job.grad_k + head.kv_at, job.kv_stride, more});
     }
   }
 }

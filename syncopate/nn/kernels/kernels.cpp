@@ -2,6 +2,7 @@
 #include "syncopate/nn/kernels/kernels.h"
 
 #include "syncopate/nn/kernels/attention.h"
+#include "syncopate/nn/kernels/drop.h"
 #include "syncopate/nn/kernels/gelu.h"
 #include "syncopate/nn/kernels/norm.h"
 
@@ -23,6 +24,7 @@ const Kernels table = {
     attention,
     attention_grad,
     add_rows,
+    drop,
 };
 
 }  // namespace syncopate::nn::kernels::SYNCOPATE_ISA

@@ -81,7 +81,8 @@ struct AttentionJob {
   int64_t queries = 0;  ///< positions asked for
   int64_t length = 0;   ///< positions attended to
   float scale = 1;
-  NoiseJob noise;  ///< row: r * queries + query
+  bool causal = false;  ///< query l sees positions 0..l alone; needs queries == length
+  NoiseJob noise;       ///< row: r * queries + query
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;
@@ -94,6 +95,15 @@ struct AttentionJob {
   float* grad_q = nullptr;  ///< strides as q, k, v
   float* grad_k = nullptr;
   float* grad_v = nullptr;
+};
+
+/// out = noise(in) + residual.
+struct DropJob {
+  int64_t width = 0;
+  NoiseJob noise;
+  const float* in = nullptr;
+  const float* residual = nullptr;  ///< may be null
+  float* out = nullptr;             ///< may be one of the two
 };
 
 struct Kernels {
@@ -110,6 +120,7 @@ struct Kernels {
   void (*attention)(const AttentionJob&, int64_t first, int64_t last, float* scratch);
   void (*attention_grad)(const AttentionJob&, int64_t first, int64_t last, float* scratch);
   void (*add_rows)(const float* matrix, int64_t width, int64_t first, int64_t last, float* sums);  ///< +=
+  void (*drop)(const DropJob&, int64_t first, int64_t last);
 };
 
 /// The fastest set that this CPU runs, unless use_kernels chose another.

@@ -1,5 +1,6 @@
 #include "syncopate/data/loader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "syncopate/base/clock.h"
@@ -19,6 +20,7 @@ LoaderOptions checked(const LoaderOptions& options) {
   }
   if (options.accumulate < 1) throw ConfigError("accumulate must be 1 or more, got {}", options.accumulate);
   if (options.prefetch < 1) throw ConfigError("prefetch must be 1 or more, got {}", options.prefetch);
+  if (options.threads < 1) throw ConfigError("threads must be 1 or more, got {}", options.threads);
   return options;
 }
 
@@ -32,26 +34,34 @@ int64_t size_of(const std::shared_ptr<const Dataset>& dataset) {
 Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
     : dataset_(std::move(dataset)),
       options_(checked(options)),
-      sampler_(size_of(dataset_), options_.global_batch, options_.seed, options_.shuffle),
-      thread_([this] { prepare_ahead(); }) {}
+      sampler_(size_of(dataset_), options_.global_batch, options_.seed, options_.shuffle) {
+  try {
+    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { prepare_ahead(); });
+  } catch (...) {  // the system gives no more threads
+    stop();
+    throw;
+  }
+}
 
-Loader::~Loader() {
+Loader::~Loader() { stop(); }
+
+void Loader::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void Loader::seek(int64_t step) {
   check(step >= 0, "steps count from 0");
-  std::deque<StepBatches> dropped;  // freed outside the lock
+  std::map<int64_t, Prepared> dropped;  // freed outside the lock
   {
     const std::lock_guard lock(mutex_);
     ++generation_;
-    upcoming_ = step;
-    failure_ = nullptr;
+    given_ = upcoming_ = step;
+    failed_ = false;
     dropped.swap(ready_);
   }
   changed_.notify_all();
@@ -60,42 +70,39 @@ void Loader::seek(int64_t step) {
 StepBatches Loader::next() {
   const Stopwatch watch;
   std::unique_lock lock(mutex_);
-  if (ready_.empty() && !failure_) {
-    changed_.wait(lock, [this] { return !ready_.empty() || failure_; });
+  if (!ready_.contains(given_)) {
+    changed_.wait(lock, [this] { return ready_.contains(given_); });
     waited_ += watch.seconds();
   }
-  if (ready_.empty()) std::rethrow_exception(failure_);
-  StepBatches batches = std::move(ready_.front());
-  ready_.pop_front();
+  const auto found = ready_.find(given_);
+  if (found->second.failure) std::rethrow_exception(found->second.failure);
+  StepBatches batches = std::move(found->second.batches);
+  ready_.erase(found);
+  ++given_;
   lock.unlock();
   changed_.notify_all();
   return batches;
 }
 
 void Loader::prepare_ahead() {
+  const int64_t ahead = std::max(options_.prefetch, options_.threads);
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] {
-      return stopping_ || (!failure_ && ready_.size() < static_cast<size_t>(options_.prefetch));
-    });
+    changed_.wait(lock, [&] { return stopping_ || (!failed_ && upcoming_ < given_ + ahead); });
     if (stopping_) return;
     const int64_t generation = generation_;
     const int64_t step = upcoming_++;
     lock.unlock();
-    StepBatches batches;
-    std::exception_ptr failure;
+    Prepared prepared;
     try {
-      batches = prepare(step);
+      prepared.batches = prepare(step);
     } catch (...) {
-      failure = std::current_exception();
+      prepared.failure = std::current_exception();
     }
     lock.lock();
     if (generation != generation_) continue;
-    if (failure) {
-      failure_ = failure;
-    } else {
-      ready_.push_back(std::move(batches));
-    }
+    if (prepared.failure) failed_ = true;
+    ready_.emplace(step, std::move(prepared));
     changed_.notify_all();
   }
 }
@@ -106,9 +113,14 @@ StepBatches Loader::prepare(int64_t step) {
                       .last_of_epoch = sampler_.last_of_epoch(step),
                       .micro = {},
                       .global_examples = sampler_.examples_in(step)};
+  std::vector<std::vector<int64_t>> micro;
+  {
+    const std::lock_guard lock(sampler_mutex_);
+    micro = sampler_.micro_batches(step, options_.workers, options_.rank, options_.accumulate);
+  }
   const uint64_t draw = mix_key(options_.seed, kDrawStream, batches.epoch);
-  for (const auto& ids : sampler_.micro_batches(step, options_.workers, options_.rank, options_.accumulate)) {
-    if (!ids.empty()) batches.micro.push_back(dataset_->collate(ids, draw));
+  for (const auto& ids : micro) {
+    if (!ids.empty() || options_.keep_empty) batches.micro.push_back(dataset_->collate(ids, draw));
   }
   return batches;
 }

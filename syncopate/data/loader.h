@@ -2,8 +2,8 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,8 +21,10 @@ struct LoaderOptions {
   int rank = 0;        ///< which of the workers this is
   int accumulate = 1;  ///< micro-batches per optimizer step
   uint64_t seed = 0;
-  bool shuffle = true;  ///< false: file order
-  int prefetch = 4;     ///< steps prepared ahead
+  bool shuffle = true;      ///< false: file order
+  int prefetch = 4;         ///< steps prepared ahead, one per thread at least
+  int threads = 1;          ///< that prepare; what they give does not depend on their number
+  bool keep_empty = false;  ///< a micro-batch without examples is a batch of size 0 instead of none
 };
 
 /// What one worker computes on in one optimizer step.
@@ -30,18 +32,19 @@ struct StepBatches {
   int64_t step = 0;   ///< from 0, over all epochs
   int64_t epoch = 0;  ///< from 0
   bool last_of_epoch = false;
-  std::vector<tensor::Batch> micro;  ///< without empty ones: none at all when this worker has no example
-  int64_t global_examples = 0;       ///< over all workers: what a sum is divided by for the global mean
+  /// Without empty ones: none at all when this worker has no example; with keep_empty always `accumulate`.
+  std::vector<tensor::Batch> micro;
+  int64_t global_examples = 0;  ///< over all workers: what a sum is divided by for the global mean
 };
 
-/// Hands out a worker's batches step by step, for ever, prepared ahead by one background thread. What step k
+/// Hands out a worker's batches step by step, for ever, prepared ahead by background threads. What step k
 /// holds is a function of the options and k alone: a run that seeks to k goes on as one that never stopped.
 /// One thread calls it.
 class Loader {
  public:
   /// Throws ConfigError for options out of range, DataError when the data set is empty.
   Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
-  ~Loader();  ///< ends the thread; waits for the batch in the making at most
+  ~Loader();  ///< ends the threads; waits for the steps in the making at most
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
@@ -59,23 +62,32 @@ class Loader {
   double waited_seconds() const { return waited_; }
 
  private:
+  /// What a thread made of a step: batches, or why there are none.
+  struct Prepared {
+    StepBatches batches;
+    std::exception_ptr failure;
+  };
+
   void prepare_ahead();
   StepBatches prepare(int64_t step);
+  void stop();
 
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
-  Sampler sampler_;  ///< the thread's; others read only its constants
+  std::mutex sampler_mutex_;  ///< guards the sampler's order of an epoch; its constants need no guard
+  Sampler sampler_;
   double waited_ = 0;
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;
-  std::deque<StepBatches> ready_;
-  std::exception_ptr failure_;
-  int64_t upcoming_ = 0;    ///< the step to prepare next
-  int64_t generation_ = 0;  ///< a seek starts a new one; what an older one made is dropped
+  std::map<int64_t, Prepared> ready_;  ///< by step; threads may overtake each other
+  int64_t given_ = 0;                  ///< the step that next() gives
+  int64_t upcoming_ = 0;               ///< the step to prepare next
+  bool failed_ = false;                ///< a failure is in ready_: nothing after it will be needed
+  int64_t generation_ = 0;             ///< a seek starts a new one; what an older one made is dropped
   bool stopping_ = false;
 
-  std::thread thread_;  ///< last: it starts when the rest is there
+  std::vector<std::thread> threads_;  ///< last: they start when the rest is there
 };
 
 }  // namespace syncopate::data

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <queue>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/data/pair_joins.h"
 #include "syncopate/data/words.h"
 
 namespace syncopate::data {
@@ -17,11 +16,6 @@ namespace {
 
 constexpr std::string_view kSpecials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 constexpr size_t kLongestWord = 100;  // longer ones are [UNK] to the tokenizer, so they teach nothing
-
-struct Word {
-  std::vector<int32_t> pieces;
-  int64_t count = 0;
-};
 
 /// `word` as `c`, `##c`, ...
 std::vector<std::string> characters_of(std::string_view word) {
@@ -43,41 +37,17 @@ class Trainer {
 
   std::vector<std::string> run(const std::vector<std::string_view>& texts) {
     take_characters(count_words(texts));
-    for (size_t w = 0; w < words_.size(); ++w) {
-      for (size_t i = 0; i + 1 < words_[w].pieces.size(); ++i) add_pair(w, i, words_[w].count);
-    }
-    announce_changes();
-    while (has_room() && !queue_.empty()) {
-      const Candidate best = queue_.top();
-      queue_.pop();
-      const auto pair = pairs_.find(best.key);
-      if (pair == pairs_.end() || pair->second.count != best.count)
-        continue;  // stale: a newer entry is queued
-      join(best.key);
+    PairJoins joins(std::move(words_), options_.min_count);
+    while (has_room()) {
+      const auto pair = joins.take_best();
+      if (!pair) break;
+      joins.join(*pair, number_of(vocabulary_[static_cast<size_t>(pair->left)] +
+                                  vocabulary_[static_cast<size_t>(pair->right)].substr(2)));
     }
     return std::move(vocabulary_);
   }
 
  private:
-  using Key = uint64_t;  // left piece in the upper half, right piece in the lower
-
-  struct Pair {
-    int64_t count = 0;
-    std::vector<size_t> words;  ///< where it has been seen; may name a word twice or one that lost it
-  };
-
-  struct Candidate {
-    int64_t count;
-    Key key;
-    bool operator<(const Candidate& other) const {
-      return count != other.count ? count < other.count : key > other.key;
-    }
-  };
-
-  static Key key_of(int32_t left, int32_t right) {
-    return static_cast<Key>(left) << 32 | static_cast<Key>(static_cast<uint32_t>(right));
-  }
-
   bool has_room() const { return static_cast<int64_t>(vocabulary_.size()) < options_.size; }
 
   int32_t number_of(const std::string& piece) {
@@ -120,7 +90,7 @@ class Trainer {
     for (const auto& [word, count] : counts) {
       const std::vector<std::string> spelled = characters_of(word);
       if (spelled.size() > kLongestWord) continue;
-      Word known{.pieces = {}, .count = count};
+      SpelledWord known{.pieces = {}, .count = count};
       for (const std::string& piece : spelled) {
         const auto number = numbers_.find(piece);
         if (number == numbers_.end()) break;
@@ -130,58 +100,10 @@ class Trainer {
     }
   }
 
-  void add_pair(size_t word, size_t at, int64_t count) {
-    const std::vector<int32_t>& pieces = words_[word].pieces;
-    const Key key = key_of(pieces[at], pieces[at + 1]);
-    Pair& pair = pairs_[key];
-    pair.count += count;
-    if (count > 0 && (pair.words.empty() || pair.words.back() != word)) pair.words.push_back(word);
-    changed_.insert(key);
-  }
-
-  void announce_changes() {
-    for (const Key key : changed_) {
-      const auto pair = pairs_.find(key);
-      if (pair == pairs_.end()) continue;
-      if (pair->second.count >= std::max<int64_t>(options_.min_count, 1))
-        queue_.push({pair->second.count, key});
-    }
-    changed_.clear();
-  }
-
-  void join(Key key) {
-    const auto left = static_cast<int32_t>(key >> 32);
-    const auto right = static_cast<int32_t>(key & 0xFFFFFFFF);
-    const std::string piece =
-        vocabulary_[static_cast<size_t>(left)] + vocabulary_[static_cast<size_t>(right)].substr(2);
-    const int32_t joined = number_of(piece);
-    const std::vector<size_t> places = std::move(pairs_[key].words);
-    for (const size_t w : places) join_in(w, left, right, joined);
-    pairs_.erase(key);
-    announce_changes();
-  }
-
-  void join_in(size_t w, int32_t left, int32_t right, int32_t joined) {
-    Word& word = words_[w];
-    std::vector<int32_t> pieces;
-    for (size_t i = 0; i < word.pieces.size(); ++i) {
-      const bool here = i + 1 < word.pieces.size() && word.pieces[i] == left && word.pieces[i + 1] == right;
-      pieces.push_back(here ? joined : word.pieces[i]);
-      if (here) ++i;
-    }
-    if (pieces.size() == word.pieces.size()) return;
-    for (size_t i = 0; i + 1 < word.pieces.size(); ++i) add_pair(w, i, -word.count);
-    word.pieces = std::move(pieces);
-    for (size_t i = 0; i + 1 < word.pieces.size(); ++i) add_pair(w, i, word.count);
-  }
-
   const VocabularyOptions options_;
   std::vector<std::string> vocabulary_;
   std::unordered_map<std::string, int32_t> numbers_;
-  std::vector<Word> words_;
-  std::unordered_map<Key, Pair> pairs_;
-  std::unordered_set<Key> changed_;
-  std::priority_queue<Candidate> queue_;
+  std::vector<SpelledWord> words_;
 };
 
 }  // namespace

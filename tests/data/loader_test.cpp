@@ -9,27 +9,33 @@
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
 
 namespace syncopate::data {
 namespace {
 
 using Ids = std::vector<int64_t>;
 
-/// Example i is the number i; example `bad` cannot be read; collating takes `seconds`.
+/// Example i is the number i; example `bad` cannot be read; collating takes `seconds`, and longer for even
+/// examples, so that threads overtake each other. The field "drawn" depends on the draw.
 class Numbers : public Dataset {
  public:
   explicit Numbers(int64_t size, int64_t bad = -1, double seconds = 0)
       : size_(size), bad_(bad), seconds_(seconds) {}
   int64_t size() const override { return size_; }
-  tensor::Batch collate(std::span<const int64_t> ids, uint64_t) const override {
+  tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override {
     ++collated;
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
+    const bool slow = !ids.empty() && ids[0] % 2 == 0;
+    std::this_thread::sleep_for(std::chrono::duration<double>(slow ? 2 * seconds_ : seconds_));
     tensor::Batch batch;
     batch.ids.assign(ids.begin(), ids.end());
     for (const int64_t id : ids) {
       if (id == bad_) throw DataError("example {} is damaged", id);
     }
     batch.fields["values"] = at::tensor(batch.ids, at::kLong);
+    std::vector<int64_t> drawn;
+    for (const int64_t id : ids) drawn.push_back(static_cast<int64_t>(mix_key(draw, id) >> 1));
+    batch.fields["drawn"] = at::tensor(drawn, at::kLong);
     return batch;
   }
   mutable std::atomic<int> collated{0};
@@ -139,6 +145,72 @@ TEST(Loader, EndsPromptlyWhereverItStands) {
   EXPECT_LT(watch.seconds(), 10);
 }
 
+TEST(Loader, AnyNumberOfThreadsGivesTheSame) {
+  const auto data = std::make_shared<Numbers>(23, -1, 0.001);
+  LoaderOptions options{
+      .global_batch = 5, .workers = 2, .rank = 1, .accumulate = 2, .seed = 3, .prefetch = 8};
+  Loader one(data, options);
+  std::vector<StepBatches> expected;
+  for (int step = 0; step < 40; ++step) expected.push_back(one.next());
+  EXPECT_FALSE(at::equal(expected[0].micro[0].at("drawn"), expected[5].micro[0].at("drawn")))
+      << "the foil: another epoch, another draw";
+  for (const int threads : {2, 5, 16}) {
+    options.threads = threads;
+    Loader many(data, options);
+    for (const int64_t start : {0, 17, 3}) {
+      many.seek(start);
+      for (int64_t step = start; step < start + 20; ++step) {
+        const StepBatches got = many.next();
+        const StepBatches& wanted = expected[static_cast<size_t>(step)];
+        ASSERT_EQ(got.step, step);
+        ASSERT_EQ(got.epoch, wanted.epoch);
+        ASSERT_EQ(got.micro.size(), wanted.micro.size());
+        for (size_t k = 0; k < got.micro.size(); ++k) {
+          ASSERT_EQ(got.micro[k].ids, wanted.micro[k].ids);
+          ASSERT_TRUE(at::equal(got.micro[k].at("drawn"), wanted.micro[k].at("drawn")));
+        }
+      }
+    }
+  }
+}
+
+TEST(Loader, ThreadsWorkAtOnce) {
+  const auto seconds_with = [](int threads) {
+    Loader loader(std::make_shared<Numbers>(64, -1, 0.01), {.global_batch = 1, .threads = threads});
+    const Stopwatch watch;
+    for (int step = 0; step < 32; ++step) loader.next();
+    return watch.seconds();
+  };
+  EXPECT_LT(2 * seconds_with(8), seconds_with(1)) << "eight sleepers against one";
+}
+
+TEST(Loader, AFailureOfOneOfManyThreadsComesInItsTurn) {
+  for (int round = 0; round < 20; ++round) {
+    Loader loader(std::make_shared<Numbers>(20, 9, 0.0005),
+                  {.global_batch = 2, .shuffle = false, .prefetch = 8, .threads = 4});
+    for (int64_t step = 0; step < 4; ++step) EXPECT_EQ(ids_of(loader.next()), (Ids{2 * step, 2 * step + 1}));
+    EXPECT_THROW(loader.next(), DataError);
+    EXPECT_THROW(loader.next(), DataError);
+    loader.seek(5);
+    EXPECT_EQ(ids_of(loader.next()), (Ids{10, 11})) << "a seek past it goes on";
+    if (round % 2 == 0) loader.seek(2);  // and destroyed while a failure may be in the making
+  }
+}
+
+TEST(Loader, KeepsEmptyMicroBatchesWhenAsked) {
+  LoaderOptions options{.global_batch = 4, .workers = 3, .rank = 2, .accumulate = 2, .shuffle = false};
+  options.keep_empty = true;
+  Loader loader(numbers(6), options);
+  const StepBatches first = loader.next();
+  ASSERT_EQ(first.micro.size(), 2U);
+  EXPECT_EQ(first.micro[0].ids, Ids{3});
+  EXPECT_EQ(first.micro[1].size(), 0);
+  EXPECT_EQ(first.micro[1].at("values").numel(), 0);
+  EXPECT_EQ(loader.next().micro.size(), 2U);
+  options.keep_empty = false;
+  EXPECT_EQ(Loader(numbers(6), options).next().micro.size(), 1U) << "the foil: not asked";
+}
+
 TEST(Loader, RefusesOptionsOutOfRange) {
   const auto refuses = [](LoaderOptions options) { EXPECT_THROW(Loader(numbers(4), options), ConfigError); };
   refuses({.global_batch = 0});
@@ -147,6 +219,7 @@ TEST(Loader, RefusesOptionsOutOfRange) {
   refuses({.global_batch = 1, .rank = -1});
   refuses({.global_batch = 1, .accumulate = 0});
   refuses({.global_batch = 1, .prefetch = 0});
+  refuses({.global_batch = 1, .threads = 0});
   EXPECT_THROW(Loader(numbers(0), {.global_batch = 1}), DataError);
 }
 

@@ -1,0 +1,64 @@
+#include "syncopate/data/causal_dataset.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "syncopate/base/error.h"
+#include "syncopate/data/token_stream.h"
+
+namespace syncopate::data {
+
+namespace {
+
+constexpr int64_t kIgnored = -100;  // what transformers and our losses leave out
+
+}  // namespace
+
+CausalDataset::CausalDataset(std::span<const std::string> documents, const ByteBpe& tokenizer,
+                             int64_t max_length)
+    : max_length_(max_length), pad_(tokenizer.end_of_text().value_or(0)) {
+  if (max_length < 2) throw ConfigError("--max-length must be 2 or more, got {}", max_length);
+  stream_ = token_stream(documents, [&](std::span<const std::string> part, std::vector<int32_t>& into) {
+    ByteBpe::Memory memory;
+    for (const std::string& document : part) {
+      tokenizer.encode(document, memory, into);
+      if (tokenizer.end_of_text()) into.push_back(*tokenizer.end_of_text());
+    }
+  });
+  // One piece alone has nothing to predict.
+  if (static_cast<int64_t>(stream_.size()) % max_length == 1) stream_.pop_back();
+  blocks_ = (static_cast<int64_t>(stream_.size()) + max_length - 1) / max_length;
+}
+
+tensor::Batch CausalDataset::collate(std::span<const int64_t> ids, uint64_t) const {
+  tensor::Batch batch;
+  batch.ids.assign(ids.begin(), ids.end());
+  const auto rows = static_cast<int64_t>(ids.size());
+  int64_t longest = 0;
+  for (const int64_t id : ids) {
+    const auto length = static_cast<int64_t>(block_of(stream_, max_length_, id).size());
+    longest = std::max(longest, length);
+    batch.real_tokens += length;
+  }
+  const auto options = at::TensorOptions().dtype(at::kLong);
+  at::Tensor input_ids = at::empty({rows, longest}, options);
+  at::Tensor mask = at::empty({rows, longest}, options);
+  at::Tensor labels = at::empty({rows, longest}, options);
+  for (int64_t row = 0; row < rows; ++row) {
+    const std::span<const int32_t> block = block_of(stream_, max_length_, ids[static_cast<size_t>(row)]);
+    const auto padding = longest - static_cast<int64_t>(block.size());
+    const auto fill = [&](at::Tensor& field, int64_t pad) {
+      int64_t* end = std::copy(block.begin(), block.end(), field.data_ptr<int64_t>() + row * longest);
+      std::fill_n(end, padding, pad);
+    };
+    fill(input_ids, pad_);
+    fill(labels, kIgnored);
+    int64_t* mask_row = mask.data_ptr<int64_t>() + row * longest;
+    std::fill_n(std::fill_n(mask_row, block.size(), int64_t{1}), padding, int64_t{0});
+  }
+  batch.fields = {{"input_ids", input_ids}, {"attention_mask", mask}, {"labels", labels}};
+  return batch;
+}
+
+}  // namespace syncopate::data

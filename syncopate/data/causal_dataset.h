@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "syncopate/data/bpe.h"
+#include "syncopate/data/dataset.h"
+
+namespace syncopate::data {
+
+/// Documents to predict the next piece of: joined, with <|endoftext|> after each (where the vocabulary has
+/// it), and cut into blocks. Everything is tokenized at construction; neither the documents nor the tokenizer
+/// need to live on.
+class CausalDataset : public Dataset {
+ public:
+  /// The last block may be short, but has 2 pieces at least. Throws ConfigError when `max_length` is less
+  /// than 2.
+  CausalDataset(std::span<const std::string> documents, const ByteBpe& tokenizer, int64_t max_length);
+
+  int64_t size() const override { return blocks_; }
+
+  /// "input_ids", "attention_mask" and "labels" [B, L], int64, L the longest of the batch. The labels are the
+  /// words at the same places, -100 where the batch is padded: the model shifts them.
+  tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
+
+  int64_t tokens() const { return static_cast<int64_t>(stream_.size()); }  ///< of all blocks
+
+ private:
+  std::vector<int32_t> stream_;
+  int64_t max_length_;
+  int64_t blocks_ = 0;
+  int64_t pad_;
+};
+
+}  // namespace syncopate::data

@@ -1,0 +1,106 @@
+#include "syncopate/data/image_dataset.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+
+namespace syncopate::data {
+namespace {
+
+// Keeps crops apart from other streams drawn from the same seed.
+constexpr uint64_t kViewStream = 0x76696577;
+
+const ImageSet& part_of(const std::shared_ptr<const ImageTask>& task, ImageDataset::Split split) {
+  check(task != nullptr, "images belong to a task");
+  return split == ImageDataset::Split::kTrain ? task->train : task->test;
+}
+
+}  // namespace
+
+ImageDataset::ImageDataset(std::shared_ptr<const ImageTask> task, Split split, const ImageOptions& options)
+    : task_(std::move(task)),
+      set_(part_of(task_, split)),
+      augment_(options.augment),
+      flip_(options.flip),
+      pad_(options.pad),
+      levels_(static_cast<size_t>(task_->channels)) {
+  const char* name = split == Split::kTrain ? "training" : "test";
+  if (set_.size() == 0) throw DataError("the {} split of {} has no images; check --data", name, task_->name);
+  check(static_cast<int64_t>(set_.pixels.size()) == set_.size() * task_->pixels(), "every image is whole");
+  if (pad_ < 0 || pad_ > std::min(task_->height, task_->width)) {
+    throw ConfigError("the padding of images must be 0 to {}, got {}", std::min(task_->height, task_->width),
+                      pad_);
+  }
+  for (int64_t i = 0; i < set_.size(); ++i) {
+    const uint8_t label = set_.labels[static_cast<size_t>(i)];
+    if (label >= task_->labels.size()) {
+      throw DataError(
+          "image {} of the {} split of {} has the label {}, but there are {} labels; check the data", i, name,
+          task_->name, label, task_->labels.size());
+    }
+  }
+  const Normalisation& normal = options.normalisation;
+  check(normal.mean.size() == levels_.size() && normal.deviation.size() == levels_.size(),
+        "a normalisation has a mean and a deviation per channel");
+  for (size_t channel = 0; channel < levels_.size(); ++channel) {
+    for (size_t v = 0; v < 256; ++v) {
+      levels_[channel][v] = static_cast<float>((static_cast<double>(v) / 255 - normal.mean[channel]) /
+                                               normal.deviation[channel]);
+    }
+  }
+}
+
+ImageDataset::View ImageDataset::view_of(int64_t id, uint64_t draw) const {
+  if (!augment_) return {pad_, pad_, false};
+  Rng rng(mix_key(draw, kViewStream, id));
+  const auto places = static_cast<uint64_t>(2 * pad_ + 1);
+  const auto top = static_cast<int64_t>(rng.below(places));
+  const auto left = static_cast<int64_t>(rng.below(places));
+  return {top, left, flip_ && rng.below(2) == 1};
+}
+
+void ImageDataset::paint(int64_t id, const View& view, float* into) const {
+  const int64_t height = task_->height, width = task_->width;
+  const int64_t down = view.top - pad_, right = view.left - pad_;
+  const int64_t begin = std::clamp<int64_t>(-right, 0, width);  // columns that lie within the image
+  const int64_t end = std::clamp<int64_t>(width - right, begin, width);
+  const uint8_t* image = set_.pixels.data() + id * task_->pixels();
+  for (int64_t channel = 0; channel < task_->channels; ++channel) {
+    const std::array<float, 256>& level = levels_[static_cast<size_t>(channel)];
+    for (int64_t y = 0; y < height; ++y, into += width) {
+      const int64_t row = y + down;
+      if (row < 0 || row >= height) {
+        std::fill_n(into, width, level[0]);
+        continue;
+      }
+      const uint8_t* pixels = image + (channel * height + row) * width;
+      std::fill(into, into + begin, level[0]);
+      for (int64_t x = begin; x < end; ++x) into[x] = level[pixels[x + right]];
+      std::fill(into + end, into + width, level[0]);
+      if (view.mirrored) std::reverse(into, into + width);
+    }
+  }
+}
+
+tensor::Batch ImageDataset::collate(std::span<const int64_t> ids, uint64_t draw) const {
+  tensor::Batch batch;
+  batch.ids.assign(ids.begin(), ids.end());
+  const auto rows = static_cast<int64_t>(ids.size());
+  at::Tensor images = at::empty({rows, task_->channels, task_->height, task_->width}, at::kFloat);
+  at::Tensor labels = at::empty({rows}, at::kLong);
+  float* into = images.data_ptr<float>();
+  for (size_t row = 0; row < ids.size(); ++row, into += task_->pixels()) {
+    const int64_t id = ids[row];
+    check(id >= 0 && id < size(), "an example's number is within its data set");
+    paint(id, view_of(id, draw), into);
+    labels.data_ptr<int64_t>()[row] = set_.labels[static_cast<size_t>(id)];
+  }
+  batch.fields = {{"images", images}, {"labels", labels}};
+  return batch;
+}
+
+}  // namespace syncopate::data

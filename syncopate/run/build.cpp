@@ -183,7 +183,8 @@ optim::Schedule make_schedule(const RunSpec::Optim& spec, int64_t steps) {
 
 Materials make_materials(const RunSpec& spec, comm::Group& group) {
   require_model(spec.model.name);
-  data::TextTask task = data::load_task(spec.task.name, spec.task.data, data::Purpose::kTrain);
+  data::TextTask task =
+      data::load_task({.task = spec.task.name, .path = spec.task.data}, data::Purpose::kTrain);
   keep_subset(task.train, spec.task.limit, spec.train.seed);
   if (spec.task.test_limit > 0 && spec.task.test_limit < static_cast<int64_t>(task.test.size())) {
     task.test.resize(static_cast<size_t>(spec.task.test_limit));
@@ -231,7 +232,7 @@ Scoring make_scoring(const std::string& task_name, const std::string& data_path,
     throw DataError("there is no model folder {}; give the model/ folder of a run or a Hugging Face folder",
                     model_folder);
   }
-  const data::TextTask task = data::load_task(task_name, data_path, purpose);
+  const data::TextTask task = data::load_task({.task = task_name, .path = data_path}, purpose);
   Scoring made;
   made.tokenizer = std::make_unique<data::WordPiece>(data::WordPiece::load(vocabulary_of(model_folder)));
   nn::LoadedBert loaded = nn::load_bert(model_folder, std::nullopt, 0);

@@ -2,29 +2,42 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/data/csv_task.h"
 #include "syncopate/data/glue.h"
+#include "syncopate/data/hypernym.h"
 #include "syncopate/data/wordnet.h"
 
 namespace syncopate::data {
+namespace {
+
+void require_path(const TextSource& source, const char* form) {
+  if (source.path.empty()) {
+    throw ConfigError("the task {} needs its data: give a folder with {}, or a file, with --data",
+                      source.task, form);
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> task_names() {
-  std::vector<std::string> names{"supersense"};
+  std::vector<std::string> names{"supersense", "hypernym", "csv"};
   for (const GlueFormat& format : glue_formats()) names.push_back(format.name);
   return names;
 }
 
-TextTask load_task(const std::string& name, const std::filesystem::path& path, Purpose purpose) {
-  if (name == "supersense") return load_supersense(path, purpose);
-  for (const GlueFormat& format : glue_formats()) {
-    if (format.name != name) continue;
-    if (path.empty()) {
-      throw ConfigError(
-          "the task {} needs its data: give a folder with train.tsv and dev.tsv, or a file, with --data",
-          name);
-    }
-    return load_glue(format, path, purpose);
+TextTask load_task(const TextSource& source, Purpose purpose) {
+  if (source.task == "supersense") return load_supersense(source.path, purpose);
+  if (source.task == "hypernym") return load_hypernym(source.path, purpose);
+  if (source.task == "csv") {
+    require_path(source, "train.csv and test.csv");
+    return load_csv(source, purpose);
   }
-  throw ConfigError("unknown task \"{}\"{}", name, suggestion(name, task_names()));
+  for (const GlueFormat& format : glue_formats()) {
+    if (format.name != source.task) continue;
+    require_path(source, "train.tsv and dev.tsv");
+    return load_glue(format, source.path, purpose);
+  }
+  throw ConfigError("unknown task \"{}\"{}", source.task, suggestion(source.task, task_names()));
 }
 
 }  // namespace syncopate::data

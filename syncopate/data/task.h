@@ -8,12 +8,20 @@
 
 namespace syncopate::data {
 
-/// Every task there is, for help and suggestions.
+/// What a text task is read from.
+struct TextSource {
+  std::string task;
+  std::filesystem::path path{};  ///< folder or file, as the task's own loader says; empty: the built-in data
+  std::string text{}, text_pair{}, label{};  ///< csv: the columns
+  std::vector<std::string>
+      labels{};  ///< csv: known labels in their order (a trained model's); empty: from the data
+};
+
+/// Every text task there is, for help and suggestions.
 std::vector<std::string> task_names();
 
-/// Loads a task by name; the one place that knows them all. `path` is a folder or a file as the task's own
-/// loader says; empty where the task brings its data. Throws ConfigError for an unknown name or a path that
-/// is needed, DataError for bad data.
-TextTask load_task(const std::string& name, const std::filesystem::path& path, Purpose purpose);
+/// Loads a task by name; the one place that knows them all. Throws ConfigError for an unknown name or a path
+/// or column that is needed, DataError for bad data.
+TextTask load_task(const TextSource& source, Purpose purpose);
 
 }  // namespace syncopate::data

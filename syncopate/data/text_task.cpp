@@ -38,6 +38,14 @@ void hold_out_tenth(std::vector<TextExample> examples, TextTask& task) {
   hold_out(std::move(examples), keys, count == 0 ? 0 : std::max<int64_t>(1, count / 10), task);
 }
 
+void hold_out_of_one_file(const std::filesystem::path& path, TextTask& task) {
+  if (task.test.size() < 2) {
+    throw DataError("{} has one example, too few to train and test on", path.string());
+  }
+  std::vector<TextExample> all = std::exchange(task.test, {});
+  hold_out_tenth(std::move(all), task);
+}
+
 std::vector<std::string_view> texts_of(const std::vector<TextExample>& examples) {
   std::vector<std::string_view> texts;
   for (const TextExample& example : examples) {

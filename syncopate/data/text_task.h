@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,22 @@ struct TextExample {
   int64_t label = -1;  ///< -1: not known
 };
 
+/// A part of a test split that is also scored by itself: examples begin..end-1.
+struct TestPart {
+  std::string name;
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool operator==(const TestPart&) const = default;
+};
+
 /// Classification of texts. Examples are in their file's order.
 struct TextTask {
   std::string name;
   std::vector<std::string> labels;  ///< by number
   std::vector<TextExample> train;   ///< empty unless loaded for training
   std::vector<TextExample> test;
+  std::vector<TestPart> parts{};     ///< of the test split, one after the other; empty: it has none
+  std::vector<std::string> notes{};  ///< sentences for the user: what was skipped
 };
 
 /// What a task is loaded for.
@@ -40,6 +51,10 @@ void hold_out(std::vector<TextExample> examples, const std::vector<uint64_t>& ke
 /// hold_out of a tenth (one at least) by the hash of the texts, so equal texts fall on one side save at the
 /// edge.
 void hold_out_tenth(std::vector<TextExample> examples, TextTask& task);
+
+/// For training on one file, read whole into `task.test`: leaves a tenth there and moves the rest to
+/// `task.train`. Throws DataError, naming the file, when there is one example only.
+void hold_out_of_one_file(const std::filesystem::path& path, TextTask& task);
 
 /// Views of all texts, for train_vocabulary; valid as long as `examples` is.
 std::vector<std::string_view> texts_of(const std::vector<TextExample>& examples);

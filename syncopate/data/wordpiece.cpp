@@ -83,24 +83,59 @@ int32_t WordPiece::special(std::string_view word, const std::string& origin) con
   return found->second;
 }
 
-std::vector<int32_t> WordPiece::encode(std::string_view text) const {
-  std::vector<int32_t> ids;
-  ids.reserve(text.size() / 4 + 1);
-  const std::function<void(std::string_view)> word = [&](std::string_view w) { append_pieces(w, ids); };
+template <typename Plain, typename Special>
+void WordPiece::for_each_stretch(std::string_view text, const Plain& plain, const Special& special) const {
   const std::array<int32_t, 5> specials{pad_, unk_, cls_, sep_, mask_};
   size_t start = 0;
   for (size_t bracket = text.find('['); bracket != text.npos; bracket = text.find('[', bracket + 1)) {
     for (const int32_t id : specials) {
       const std::string& name = words_[static_cast<size_t>(id)];
       if (!text.substr(bracket).starts_with(name)) continue;
-      for_each_word(text.substr(start, bracket - start), rules_, word);
-      ids.push_back(id);
+      plain(start, bracket);
       start = bracket + name.size();
+      special(id, bracket, start);
       break;
     }
   }
-  for_each_word(text.substr(start), rules_, word);
+  plain(start, text.size());
+}
+
+std::vector<int32_t> WordPiece::encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  ids.reserve(text.size() / 4 + 1);
+  const std::function<void(std::string_view)> word = [&](std::string_view w) { append_pieces(w, ids); };
+  for_each_stretch(
+      text, [&](size_t begin, size_t end) { for_each_word(text.substr(begin, end - begin), rules_, word); },
+      [&](int32_t id, size_t, size_t) { ids.push_back(id); });
   return ids;
+}
+
+std::vector<Piece> WordPiece::encode_with_offsets(std::string_view text) const {
+  std::vector<Piece> pieces;
+  std::vector<int32_t> ids;
+  int64_t base = 0;
+  const std::function<void(std::string_view, std::span<const ByteRange>)> word =
+      [&](std::string_view w, std::span<const ByteRange> places) {
+        ids.clear();
+        append_pieces(w, ids);
+        size_t at = 0;
+        for (const int32_t id : ids) {
+          const size_t marker = at == 0 ? 0 : 2;  // the ## is no part of the word
+          const size_t length = id == unk_ ? w.size() : words_[static_cast<size_t>(id)].size() - marker;
+          pieces.push_back({id, base + places[at].begin, base + places[at + length - 1].end});
+          at += length;
+        }
+      };
+  for_each_stretch(
+      text,
+      [&](size_t begin, size_t end) {
+        base = static_cast<int64_t>(begin);
+        for_each_placed_word(text.substr(begin, end - begin), rules_, word);
+      },
+      [&](int32_t id, size_t begin, size_t end) {
+        pieces.push_back({id, static_cast<int64_t>(begin), static_cast<int64_t>(end)});
+      });
+  return pieces;
 }
 
 void WordPiece::append_pieces(std::string_view word, std::vector<int32_t>& ids) const {

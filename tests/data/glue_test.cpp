@@ -24,7 +24,7 @@ TEST(Glue, ReadsPairsByColumnNames) {
   const TempDir folder;
   write_text(folder / "train.tsv", kRte);
   write_text(folder / "dev.tsv", "label\tsentence2\textra\tsentence1\r\nentailment\tB\t\tA\r\n\r\n");
-  const TextTask task = load_task("rte", folder.path(), Purpose::kTrain);
+  const TextTask task = load_task({"rte", folder.path()}, Purpose::kTrain);
   ASSERT_EQ(task.train.size(), 2U);
   EXPECT_EQ(task.train[0].a, "No \"weapons found.") << "a quote is a character";
   EXPECT_EQ(task.train[0].b, "Weapons found.");
@@ -33,7 +33,7 @@ TEST(Glue, ReadsPairsByColumnNames) {
   ASSERT_EQ(task.test.size(), 1U);
   EXPECT_EQ(task.test[0].a + task.test[0].b, "AB");
   EXPECT_EQ(task.labels, (std::vector<std::string>{"entailment", "not_entailment"}));
-  const TextTask evaluate = load_task("rte", folder.path(), Purpose::kEvaluate);
+  const TextTask evaluate = load_task({"rte", folder.path()}, Purpose::kEvaluate);
   EXPECT_TRUE(evaluate.train.empty());
   EXPECT_EQ(evaluate.test.size(), 1U);
 }
@@ -43,32 +43,32 @@ TEST(Glue, OneFileIsUsedWholeUnlessItTrains) {
   std::string text = "sentence\tlabel\n";
   for (int i = 0; i < 50; ++i) text += "text " + std::to_string(i) + "\t" + std::to_string(i % 2) + "\n";
   write_text(folder / "all.tsv", text);
-  EXPECT_EQ(load_task("sst2", folder / "all.tsv", Purpose::kEvaluate).test.size(), 50U);
-  const TextTask task = load_task("sst2", folder / "all.tsv", Purpose::kTrain);
+  EXPECT_EQ(load_task({"sst2", folder / "all.tsv"}, Purpose::kEvaluate).test.size(), 50U);
+  const TextTask task = load_task({"sst2", folder / "all.tsv"}, Purpose::kTrain);
   EXPECT_EQ(task.test.size(), 5U);
   EXPECT_EQ(task.train.size(), 45U);
   std::set<std::string> all;
   for (const auto& example : task.train) all.insert(example.a);
   for (const auto& example : task.test) all.insert(example.a);
   EXPECT_EQ(all.size(), 50U) << "every example once";
-  const TextTask again = load_task("sst2", folder / "all.tsv", Purpose::kTrain);
+  const TextTask again = load_task({"sst2", folder / "all.tsv"}, Purpose::kTrain);
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(again.test[i].a, task.test[i].a);
   EXPECT_NE(task.test[4].a, "text 49") << "not simply the end or the start of the file";
   write_text(folder / "one.tsv", "sentence\tlabel\nx\t0\n");
-  EXPECT_THROW(load_task("sst2", folder / "one.tsv", Purpose::kTrain), DataError);
+  EXPECT_THROW(load_task({"sst2", folder / "one.tsv"}, Purpose::kTrain), DataError);
 }
 
 TEST(Glue, PredictionNeedsNoLabels) {
   const TempDir folder;
   write_text(folder / "test.tsv", "index\tsentence\n0\tgood\n");
-  const TextTask task = load_task("sst2", folder / "test.tsv", Purpose::kPredict);
+  const TextTask task = load_task({"sst2", folder / "test.tsv"}, Purpose::kPredict);
   EXPECT_EQ(task.test[0].label, -1);
   EXPECT_NE(sentence<DataError>([&] {
-              load_task("sst2", folder / "test.tsv", Purpose::kEvaluate);
+              load_task({"sst2", folder / "test.tsv"}, Purpose::kEvaluate);
             }).find("test.tsv:1: the column \"label\" is missing (there are: index, sentence)"),
             std::string::npos);
   write_text(folder / "odd.tsv", "sentence\tlabel\ngood\t?\nbad\t0\n");
-  const TextTask odd = load_task("sst2", folder / "odd.tsv", Purpose::kPredict);
+  const TextTask odd = load_task({"sst2", folder / "odd.tsv"}, Purpose::kPredict);
   EXPECT_EQ(odd.test[0].label, -1);
   EXPECT_EQ(odd.test[1].label, 0);
 }
@@ -77,7 +77,7 @@ TEST(Glue, RefusesBadTablesAndSaysWhere) {
   const TempDir folder;
   const auto fault = [&](const std::string& text) {
     write_text(folder / "x.tsv", text);
-    return sentence<DataError>([&] { load_task("rte", folder / "x.tsv", Purpose::kEvaluate); });
+    return sentence<DataError>([&] { load_task({"rte", folder / "x.tsv"}, Purpose::kEvaluate); });
   };
   EXPECT_EQ(fault(kRte), "");
   EXPECT_EQ(fault("\xEF\xBB\xBF" + std::string(kRte)), "") << "a byte order mark is no part of a name";
@@ -97,30 +97,34 @@ TEST(Glue, RefusesBadTablesAndSaysWhere) {
 
 TEST(Glue, SaysWhatIsMissing) {
   const TempDir folder;
-  EXPECT_THROW(load_task("rte", {}, Purpose::kTrain), ConfigError);
-  EXPECT_THROW(load_task("rte", folder / "none", Purpose::kTrain), DataError);
+  EXPECT_THROW(load_task({"rte", {}}, Purpose::kTrain), ConfigError);
+  EXPECT_THROW(load_task({"rte", folder / "none"}, Purpose::kTrain), DataError);
   write_text(folder / "train.tsv", kRte);
-  EXPECT_NE(sentence<DataError>([&] { load_task("rte", folder.path(), Purpose::kTrain); }).find("dev.tsv"),
+  EXPECT_NE(sentence<DataError>([&] {
+              load_task({"rte", folder.path()}, Purpose::kTrain);
+            }).find("dev.tsv"),
             std::string::npos);
 }
 
 TEST(Task, AnUnknownNameGetsASuggestion) {
-  EXPECT_EQ(task_names(), (std::vector<std::string>{"supersense", "rte", "sst2"}));
-  EXPECT_EQ(sentence<ConfigError>([&] { load_task("supersence", {}, Purpose::kTrain); }),
+  EXPECT_EQ(task_names(), (std::vector<std::string>{"supersense", "hypernym", "csv", "rte", "sst2", "mnli"}));
+  EXPECT_EQ(sentence<ConfigError>([&] {
+              load_task({"supersence", {}}, Purpose::kTrain);
+            }),
             "unknown task \"supersence\"; did you mean \"supersense\"?");
 }
 
 TEST(GlueShared, RteAndSst2HaveTheirPublishedSizes) {
   SYNCOPATE_NEED_SHARED(rte, "data/glue_rte");
   SYNCOPATE_NEED_SHARED(sst2, "data/glue_sst2");
-  const TextTask pairs = load_task("rte", rte, Purpose::kTrain);
+  const TextTask pairs = load_task({"rte", rte}, Purpose::kTrain);
   EXPECT_EQ(pairs.train.size(), 2490U);
   EXPECT_EQ(pairs.test.size(), 277U);
   const auto entailed = [](const TextExample& example) { return example.label == 0; };
   EXPECT_EQ(std::count_if(pairs.train.begin(), pairs.train.end(), entailed), 1249);
   EXPECT_EQ(std::count_if(pairs.test.begin(), pairs.test.end(), entailed), 146);
-  EXPECT_EQ(load_task("rte", rte / "test.tsv", Purpose::kPredict).test.at(0).label, -1);
-  const TextTask single = load_task("sst2", sst2, Purpose::kTrain);
+  EXPECT_EQ(load_task({"rte", rte / "test.tsv"}, Purpose::kPredict).test.at(0).label, -1);
+  const TextTask single = load_task({"sst2", sst2}, Purpose::kTrain);
   EXPECT_EQ(single.train.size(), 67349U);
   EXPECT_EQ(single.test.size(), 872U);
 }

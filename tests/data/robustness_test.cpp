@@ -72,8 +72,8 @@ TEST(Robustness, DamagedTables) {
   int refusals = 0;
   for (int i = 0; i < kInputs; ++i) {
     write_text(folder / "x.tsv", mutate(text, rng));
-    refusals += refused([&] { load_task("rte", folder / "x.tsv", Purpose::kTrain); });
-    refused([&] { load_task("sst2", folder / "x.tsv", Purpose::kPredict); });
+    refusals += refused([&] { load_task({"rte", folder / "x.tsv"}, Purpose::kTrain); });
+    refused([&] { load_task({"sst2", folder / "x.tsv"}, Purpose::kPredict); });
   }
   EXPECT_GT(refusals, kInputs / 4);
   EXPECT_LT(refusals, kInputs);
@@ -90,7 +90,7 @@ TEST(Robustness, DamagedWordNet) {
   int refusals = 0;
   for (int i = 0; i < kInputs; ++i) {
     write_text(folder / "data.noun", mutate(text, rng));
-    refusals += refused([&] { load_task("supersense", folder / "data.noun", Purpose::kTrain); });
+    refusals += refused([&] { load_task({"supersense", folder / "data.noun"}, Purpose::kTrain); });
   }
   EXPECT_GT(refusals, kInputs / 4);
   EXPECT_LT(refusals, kInputs);

@@ -164,8 +164,9 @@ TEST(Gpt, InitialValuesDependOnTheSeedAlone) {
   config.hidden = 96;
   config.ffn = 384;
   const auto a = make_gpt(config, 7), b = make_gpt(config, 7), c = make_gpt(config, 8);
-  for (size_t i = 0; i < a->parameters().size(); ++i) {
-    const auto& [name, value] = a->parameters()[i];
+  const auto parameters = a->parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, value] = parameters[i];
     EXPECT_TRUE(at::equal(value, b->parameters()[i].tensor)) << name;
     EXPECT_EQ(at::equal(value, c->parameters()[i].tensor), value.dim() == 1) << name;
     if (value.dim() == 1) {

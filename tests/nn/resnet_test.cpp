@@ -66,8 +66,9 @@ TEST(ResNet, InitialValuesDependOnTheSeedAlone) {
   ResNetConfig config = small();
   config.widths = {32, 64};
   const auto a = make_resnet(config, 7), b = make_resnet(config, 7), c = make_resnet(config, 8);
-  for (size_t i = 0; i < a->parameters().size(); ++i) {
-    const auto& [name, value] = a->parameters()[i];
+  const auto parameters = a->parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, value] = parameters[i];
     EXPECT_TRUE(at::equal(value, b->parameters()[i].tensor)) << name;
     const bool fixed = value.dim() == 1 && name != "fc.bias";
     EXPECT_EQ(at::equal(value, c->parameters()[i].tensor), fixed) << name;

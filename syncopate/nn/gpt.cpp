@@ -20,9 +20,7 @@ namespace {
 enum Site : int64_t { kProbs, kAttended, kFed, kSitesPerBlock };
 
 /// Weights are [in, out], as Hugging Face keeps GPT-2's.
-LinearParams linear_params(int64_t in, int64_t out) { return {parameter({in, out}), parameter({out})}; }
-
-NormParams norm_params(int64_t width) { return {parameter({width}), parameter({width})}; }
+LinearParams input_first(int64_t in, int64_t out) { return {parameter({in, out}), parameter({out})}; }
 
 at::Tensor linear(const at::Tensor& x_BLI, const LinearParams& params) {
   const at::Tensor out_NO = at::addmm(params.bias, x_BLI.reshape({-1, x_BLI.size(2)}), params.weight);
@@ -50,8 +48,8 @@ Gpt::Gpt(const GptConfig& config) : config_(config) {
   words_VD_ = parameter({config_.vocab_size, D});
   positions_PD_ = parameter({config_.max_positions, D});
   for (int64_t i = 0; i < config_.layers; ++i) {
-    blocks_.push_back({norm_params(D), linear_params(D, 3 * D), linear_params(D, D), norm_params(D),
-                       linear_params(D, F), linear_params(F, D)});
+    blocks_.push_back({norm_params(D), input_first(D, 3 * D), input_first(D, D), norm_params(D),
+                       input_first(D, F), input_first(F, D)});
   }
   last_norm_ = norm_params(D);
 }

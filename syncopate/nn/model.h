@@ -44,6 +44,10 @@ class Model {
   /// The rows of those tables that `batch` reads.
   virtual std::vector<tensor::RowUse> rows_used(const Batch&) const { return {}; }
 
+  /// The forward pass talks to other ranks: every rank must run it and the backward pass, on an empty batch
+  /// too.
+  virtual bool every_rank_computes() const { return false; }
+
   at::Tensor forward(const Batch& batch) { return forward({}, batch, {0, depth()}); }
 };
 

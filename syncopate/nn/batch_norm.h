@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+namespace syncopate::nn {
+
+/// Sums a tensor over all ranks, in place; every rank calls it in the same order.
+using SumOverRanks = std::function<void(at::Tensor&)>;
+
+struct BatchNormParams {
+  at::Tensor weight, bias;               ///< [C], trained
+  at::Tensor running_mean, running_var;  ///< [C], what evaluation uses; updated in training
+};
+
+struct BatchNormOptions {
+  bool training = false;
+  double momentum = 0.1;  ///< how much of the running statistics each batch replaces
+  double eps = 1e-5;
+  SumOverRanks sum = {};  ///< when set, training uses the statistics of all ranks together
+};
+
+/// Each channel of `x_BCHW` brought to mean 0 and deviation 1, then times weight plus bias. In training by
+/// the statistics of this batch, or with `sum` of the batches of all ranks as if they were one: ranks may
+/// differ in size, and some may be empty. Both passes then talk to the other ranks.
+at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
+                      const BatchNormOptions& options);
+
+}  // namespace syncopate::nn

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kTestSynsets = 2000;
 constexpr size_t kTrainSynsets = 20000;
 constexpr uint64_t kMostSteps = 3;
+constexpr uint64_t kDraws = 12;  // of wrong nouns to choose from
 
 class Pairs {
  public:
@@ -29,25 +30,19 @@ class Pairs {
   /// The pair that follows and the one that does not; nothing for a synset that cannot give both.
   std::optional<std::pair<TextExample, TextExample>> of(int64_t subject) {
     Rng rng(noun(subject).key);
-    const std::optional<int64_t> right = walk(subject, 1 + rng.below(kMostSteps), rng, up);
-    if (!right || !is_kind_of(word(subject), word(*right)) || word(subject) == word(*right))
-      return std::nullopt;
+    const auto right =
+        first_that([&](int64_t found) { return is_kind_of(word(subject), word(found)); }, subject,
+                   draws(kMostSteps, [&] { return walk(subject, 1 + rng.below(kMostSteps), rng, up); }),
+                   /*rare_first=*/true);
+    if (!right) return std::nullopt;
     const uint64_t first_way = rng.below(3);
-    for (uint64_t tries = 0; tries < 6; ++tries) {  // twice each way: the draws differ
-      std::optional<int64_t> wrong;
-      switch ((first_way + tries) % 3) {
-        case 0:
-          wrong = walk(subject, 1 + rng.below(kMostSteps), rng, down);
-          break;
-        case 1:
-          wrong = sibling(*right, rng);
-          break;
-        default:
-          wrong = sibling(*right, rng);
-          if (wrong) wrong = walk(*wrong, 1, rng, down);
-          break;
-      }
-      if (!wrong || word(*wrong) == word(subject) || is_kind_of(word(subject), word(*wrong))) continue;
+    for (uint64_t way = first_way; way < first_way + 3; ++way) {
+      const auto found = draws(kDraws, [&] { return wrong_noun(subject, *right, way % 3, rng); });
+      const auto wrong = first_that([&](int64_t noun) { return !is_kind_of(word(subject), word(noun)); },
+                                    subject, found, /*rare_first=*/false);
+      if (!wrong) continue;
+      ++uses_[word(*right)];
+      --uses_[word(*wrong)];
       return std::pair{example(subject, *right, 0), example(subject, *wrong, 1)};
     }
     return std::nullopt;
@@ -60,6 +55,35 @@ class Pairs {
 
   const Noun& noun(int64_t number) const { return nouns_[static_cast<size_t>(number)]; }
   const std::string& word(int64_t number) const { return noun(number).words.front(); }
+
+  template <typename Draw>
+  static std::vector<int64_t> draws(uint64_t count, const Draw& draw) {
+    std::vector<int64_t> found;
+    for (; count > 0; --count) {
+      if (const std::optional<int64_t> one = draw()) found.push_back(*one);
+    }
+    return found;
+  }
+
+  std::optional<int64_t> wrong_noun(int64_t subject, int64_t right, uint64_t way, Rng& rng) const {
+    if (way == 0) return walk(subject, 1 + rng.below(kMostSteps), rng, down);
+    const std::optional<int64_t> beside = sibling(right, rng);
+    return way == 1 || !beside ? beside : walk(*beside, 1, rng, down);
+  }
+
+  /// The first of `nouns` for which `fits` holds. Those most used for the other label come first, else the
+  /// noun alone, without the definition, would tell most labels.
+  template <typename Fits>
+  std::optional<int64_t> first_that(const Fits& fits, int64_t subject, std::vector<int64_t> nouns,
+                                    bool rare_first) {
+    std::stable_sort(nouns.begin(), nouns.end(), [&](int64_t a, int64_t b) {
+      return rare_first ? uses_[word(a)] < uses_[word(b)] : uses_[word(a)] > uses_[word(b)];
+    });
+    for (const int64_t one : nouns) {
+      if (word(one) != word(subject) && fits(one)) return one;
+    }
+    return std::nullopt;
+  }
 
   /// As many steps as there are, up to `steps`; nothing if there is none.
   std::optional<int64_t> walk(int64_t from, uint64_t steps, Rng& rng, Step step) const {
@@ -112,6 +136,7 @@ class Pairs {
 
   const std::vector<Noun>& nouns_;
   std::unordered_map<std::string_view, std::vector<int64_t>> senses_;
+  std::unordered_map<std::string_view, int64_t> uses_;  ///< in pairs that follow, less those in others
   std::vector<int64_t> marks_;  ///< which search met a synset last: no clearing between searches
   int64_t mark_ = 0;
 };

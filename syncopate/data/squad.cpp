@@ -41,11 +41,11 @@ std::string text_of(const Json& object, const char* name, const std::string& whe
 enum class Placed { kRight, kRepaired, kLost };
 
 Placed put_in_place(Answer& answer, const std::string& context) {
+  if (answer.text.empty()) return Placed::kLost;
   const int64_t byte = byte_of_code_point(context, answer.start);
   if (byte >= 0 && std::string_view(context).substr(static_cast<size_t>(byte)).starts_with(answer.text)) {
     return Placed::kRight;
   }
-  if (answer.text.empty()) return Placed::kLost;
   const size_t once = context.find(answer.text);
   if (once == std::string::npos || context.find(answer.text, once + 1) != std::string::npos)
     return Placed::kLost;

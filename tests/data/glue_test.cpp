@@ -100,10 +100,13 @@ TEST(Glue, SaysWhatIsMissing) {
   EXPECT_THROW(load_task({"rte", {}}, Purpose::kTrain), ConfigError);
   EXPECT_THROW(load_task({"rte", folder / "none"}, Purpose::kTrain), DataError);
   write_text(folder / "train.tsv", kRte);
-  EXPECT_NE(sentence<DataError>([&] {
-              load_task({"rte", folder.path()}, Purpose::kTrain);
-            }).find("dev.tsv"),
-            std::string::npos);
+  EXPECT_EQ(
+      sentence<DataError>([&] {
+        load_task({"rte", folder.path()}, Purpose::kTrain);
+      }),
+      folder.path().string() +
+          " holds no test file named dev, validation, valid or test with an ending of .tsv, .csv, .jsonl, "
+          ".json (files there: train.tsv); name one so, or give a file with --data");
 }
 
 TEST(Task, AnUnknownNameGetsASuggestion) {
@@ -112,6 +115,63 @@ TEST(Task, AnUnknownNameGetsASuggestion) {
               load_task({"supersence", {}}, Purpose::kTrain);
             }),
             "unknown task \"supersence\"; did you mean \"supersense\"?");
+}
+
+constexpr const char* kMnli =
+    "index\tsentence1\tsentence2\tlabel1\tgold_label\n"
+    "0\tA\tB\tneutral\tcontradiction\n"
+    "1\tC\tD\tneutral\tneutral\n";
+
+TEST(Mnli, AGlueFolderHasATestSplitInTwoParts) {
+  const TempDir folder;
+  write_text(folder / "train.tsv", std::string(kMnli) + "2\tE\tF\tneutral\tentailment\n");
+  write_text(folder / "dev_matched.tsv", kMnli);
+  write_text(folder / "dev_mismatched.tsv", std::string(kMnli) + "2\tE\tF\tneutral\tentailment\n");
+  write_text(folder / "test_matched.tsv", "index\tsentence1\tsentence2\n0\tA\tB\n");
+  const TextTask task = load_task({"mnli", folder.path()}, Purpose::kTrain);
+  EXPECT_EQ(task.labels, (std::vector<std::string>{"entailment", "neutral", "contradiction"}));
+  EXPECT_EQ(task.train.size(), 3U);
+  ASSERT_EQ(task.test.size(), 5U);
+  EXPECT_EQ(task.parts, (std::vector<TestPart>{{"matched", 0, 2}, {"mismatched", 2, 5}}));
+  EXPECT_EQ(task.test[0].label, 2) << "gold_label, not label1";
+  EXPECT_EQ(task.test[4].a + task.test[4].b, "EF");
+  EXPECT_TRUE(task.notes.empty());
+  const TextTask predict = load_task({"mnli", folder / "test_matched.tsv"}, Purpose::kPredict);
+  EXPECT_EQ(predict.test.at(0).label, -1);
+  EXPECT_TRUE(predict.parts.empty());
+}
+
+TEST(Mnli, RowsWithoutAGoldLabelAreSkippedAndCounted) {
+  const TempDir folder;
+  const std::string row =
+      R"({"gold_label": "entailment", "annotator_labels": ["a"], "sentence1": "A", "sentence2": "B"})";
+  std::string none = row;
+  none.replace(none.find("entailment"), 10, "-");
+  write_text(folder / "multinli_1.0_train.jsonl", row + "\n" + none + "\n" + row + "\n");
+  write_text(folder / "multinli_1.0_dev_matched.jsonl", row + "\n" + none + "\n");
+  write_text(folder / "multinli_1.0_dev_mismatched.jsonl", none + "\n" + row + "\n");
+  const TextTask task = load_task({"mnli", folder.path()}, Purpose::kTrain);
+  EXPECT_EQ(task.train.size(), 2U);
+  EXPECT_EQ(task.test.size(), 2U);
+  EXPECT_EQ(task.parts, (std::vector<TestPart>{{"matched", 0, 1}, {"mismatched", 1, 2}}));
+  EXPECT_EQ(task.notes, std::vector<std::string>{"3 rows without a gold label were skipped"});
+  EXPECT_EQ(load_task({"mnli", folder.path()}, Purpose::kPredict).test.size(), 4U)
+      << "to predict, none is needed";
+  write_text(folder / "x.jsonl", none + "\n");
+  EXPECT_NE(sentence<DataError>([&] {
+              load_task({"mnli", folder / "x.jsonl"}, Purpose::kEvaluate);
+            }).find("has no row with a gold label"),
+            std::string::npos);
+}
+
+TEST(GlueShared, MnliByTheNamesOfItsFiles) {
+  SYNCOPATE_NEED_SHARED(mnli, "data/mnli");
+  const TextTask task = load_task({"mnli", mnli}, Purpose::kTrain);
+  EXPECT_EQ(task.train.size(), 10000U);
+  EXPECT_EQ(task.test.size(), 10000U);
+  EXPECT_TRUE(task.parts.empty());
+  EXPECT_EQ(task.train[1].label, 1);
+  EXPECT_EQ(task.test[1].label, 2);
 }
 
 TEST(GlueShared, RteAndSst2HaveTheirPublishedSizes) {

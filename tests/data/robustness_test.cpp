@@ -2,10 +2,10 @@
 // ConfigError; nothing else may happen.
 #include <gtest/gtest.h>
 
-#include "syncopate/data/task.h"
 #include "syncopate/data/vocabulary.h"
 #include "syncopate/data/wordpiece.h"
 #include "tests/data/fixtures.h"
+#include "tests/data/fuzz.h"
 #include "tests/support/support.h"
 
 namespace syncopate::data {
@@ -16,13 +16,6 @@ using test::mutate;
 using test::refused;
 
 constexpr int kInputs = 2000;
-
-/// A fresh file each time: some file systems flush to disk when a file is overwritten, which takes seconds in
-/// all.
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::filesystem::remove(path);
-  syncopate::test::write_text(path, text);
-}
 
 TEST(Robustness, AnyBytesAreAText) {
   const WordPiece lower(test::vocabulary_of({"a", "##a", "cafe", "中", "."}), rules_for(true));
@@ -54,46 +47,22 @@ TEST(Robustness, DamagedVocabularies) {
   Rng rng(2);
   int refusals = 0;
   for (int i = 0; i < kInputs; ++i) {
-    write_text(folder / "vocab.txt", i % 2 == 0 ? mutate(text, rng) : text);
-    write_text(folder / "tokenizer_config.json", i % 2 == 0 ? settings : mutate(settings, rng));
+    test::write_fresh(folder / "vocab.txt", i % 2 == 0 ? mutate(text, rng) : text);
+    test::write_fresh(folder / "tokenizer_config.json", i % 2 == 0 ? settings : mutate(settings, rng));
     refusals += refused([&] { WordPiece::load(folder.path()).encode("a café 中 [MASK] aaa"); });
   }
   EXPECT_GT(refusals, kInputs / 4);
   EXPECT_LT(refusals, kInputs);
 }
 
-TEST(Robustness, DamagedTables) {
-  const TempDir folder;
-  const std::string text =
-      "index\tsentence1\tsentence2\tlabel\n0\tNo weapons.\tWeapons.\tnot_entailment\n1\tA café\tA "
-      "place\tentailment\n"
-      "2\tx y z\tz\tentailment\n";
-  Rng rng(3);
-  int refusals = 0;
-  for (int i = 0; i < kInputs; ++i) {
-    write_text(folder / "x.tsv", mutate(text, rng));
-    refusals += refused([&] { load_task({"rte", folder / "x.tsv"}, Purpose::kTrain); });
-    refused([&] { load_task({"sst2", folder / "x.tsv"}, Purpose::kPredict); });
+TEST(Robustness, DamagedFilesOfEveryKind) {
+  for (const test::FuzzTarget& target : test::all_targets()) {
+    const int refusals = test::fuzz(target, kInputs, 3);
+    EXPECT_GT(refusals, kInputs / 10) << target.name << ": the damage must be felt";
+    EXPECT_LT(refusals, kInputs) << target.name << ": something must be left to read";
+    const TempDir folder;
+    EXPECT_EQ(refused([&] { target.run(target.seed_text, folder.path()); }), 0) << target.name;
   }
-  EXPECT_GT(refusals, kInputs / 4);
-  EXPECT_LT(refusals, kInputs);
-}
-
-TEST(Robustness, DamagedWordNet) {
-  const TempDir folder;
-  const std::string text =
-      "  1 This software is provided\n"
-      "00001740 03 n 01 entity 0 001 ~ 00001930 n 0000 | that which is perceived  \n"
-      "00001930 03 n 01 physical_entity 0 001 @ 00001740 n 0000 | an entity that exists  \n"
-      "02084071 05 n 01 dog 0 000 | a member of the genus Canis  \n";
-  Rng rng(4);
-  int refusals = 0;
-  for (int i = 0; i < kInputs; ++i) {
-    write_text(folder / "data.noun", mutate(text, rng));
-    refusals += refused([&] { load_task({"supersense", folder / "data.noun"}, Purpose::kTrain); });
-  }
-  EXPECT_GT(refusals, kInputs / 4);
-  EXPECT_LT(refusals, kInputs);
 }
 
 TEST(Robustness, AVocabularyFromAnyBytesTokenizesThem) {

@@ -1,0 +1,63 @@
+#include "tests/data/fuzz.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+#include "tests/data/fixtures.h"
+
+namespace syncopate::data::test {
+namespace {
+
+/// A folder of its own, removed at the end of the scope.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "syncopate-fuzz-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder " + name);
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code left_behind;
+    std::filesystem::remove_all(path_, left_behind);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
+  const Scratch scratch;
+  Rng rng(seed);
+  int refusals = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::string bytes = mutate(target.seed_text, rng);
+    try {
+      refusals += refused([&] { target.run(bytes, scratch.path()); });
+    } catch (...) {
+      std::fprintf(stderr, "%s: input %d of seed %llu:\n%s\n", target.name.c_str(), i,
+                   static_cast<unsigned long long>(seed), bytes.c_str());
+      throw;
+    }
+  }
+  return refusals;
+}
+
+void write_fresh(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::remove(path);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::vector<FuzzTarget> all_targets() {
+  std::vector<FuzzTarget> all;
+  for (const auto& targets : {table_targets()}) all.insert(all.end(), targets.begin(), targets.end());
+  return all;
+}
+
+}  // namespace syncopate::data::test

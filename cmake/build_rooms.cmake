@@ -40,4 +40,4 @@ target_include_directories(syncopate PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR
 target_link_libraries(syncopate PUBLIC ${SYNCOPATE_FMT} nlohmann_json::nlohmann_json Threads::Threads
                                        PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)
 target_link_libraries(syncopate INTERFACE $<BUILD_INTERFACE:syncopate_torch> $<BUILD_INTERFACE:syncopate_sanitizers>
-                                          ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARIES} ${CMAKE_DL_LIBS})
+                                          ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CMAKE_DL_LIBS})

@@ -12,7 +12,6 @@ find_package(Torch REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(ZLIB REQUIRED)
 
 add_library(syncopate_torch INTERFACE)
 target_include_directories(syncopate_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
@@ -24,6 +23,8 @@ find_path(GLOO_INCLUDE gloo/algorithm.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRE
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_path(UTF8PROC_INCLUDE utf8proc.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_path(ZLIB_INCLUDE zlib.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_library(ZLIB_LIBRARY NAMES z libz.so.1 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 
 # PyPI's libtorch brings newer fmt headers, found before the system's: then use those alone, without libfmt.
 set(SYNCOPATE_FMT fmt::fmt)
@@ -35,8 +36,8 @@ endforeach()
 
 add_library(syncopate_small INTERFACE)
 target_link_libraries(syncopate_small INTERFACE ${SYNCOPATE_FMT} nlohmann_json::nlohmann_json ${UTF8PROC_LIBRARY}
-                                                 ${ZLIB_LIBRARIES})
-foreach(dir ${GLOO_INCLUDE} ${TOMLPLUSPLUS_INCLUDE} ${UTF8PROC_INCLUDE} ${ZLIB_INCLUDE_DIRS})
+                                                 ${ZLIB_LIBRARY})
+foreach(dir ${GLOO_INCLUDE} ${TOMLPLUSPLUS_INCLUDE} ${UTF8PROC_INCLUDE} ${ZLIB_INCLUDE})
   if(NOT dir STREQUAL "/usr/include")
     target_include_directories(syncopate_small SYSTEM INTERFACE $<BUILD_INTERFACE:${dir}>)
   endif()

@@ -40,6 +40,7 @@ run::RunSpec make_spec(const TrainArguments& arguments) {
   for (const auto& [name, text] : arguments.given) fields.set(name, text);
   if (arguments.no_shuffle) spec.task.shuffle = false;
   for (const std::string& assignment : arguments.assignments) fields.set_assignment(assignment);
+  spec.complete();
   return spec;
 }
 

@@ -56,6 +56,7 @@ Experiment::Row read_row(const toml::node& node, const toml::table* shared,
                         *row.after);
     }
   }
+  row.spec.complete();
   row.spec.validate();
   return row;
 }

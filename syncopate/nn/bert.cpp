@@ -22,6 +22,7 @@ at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
   const auto found = batch.fields.find("attention_mask");
   if (found == batch.fields.end()) return {};
   const at::Tensor& mask_BL = found->second;
+  if (batch.real_tokens == mask_BL.numel()) return {};
   if (mask_BL.is_cpu() && mask_BL.ne(0).all().item<bool>()) return {};
   return mask_BL.eq(0).to(options).mul(std::numeric_limits<float>::lowest());
 }

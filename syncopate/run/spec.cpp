@@ -46,7 +46,9 @@ void RunSpec::Task::describe(Fields& fields) {
 
 void RunSpec::Model::describe(Fields& fields) {
   fields.add("name", name,
-             fmt::format("Hugging Face folder, or a preset: {}", fmt::join(model_names(), ", ")), "model");
+             fmt::format("Hugging Face folder, or a preset (empty: the task's smallest): {}",
+                         fmt::join(model_names(), ", ")),
+             "model");
   fields.add("init_from", init_from,
              "start from this run or model folder with a fresh head, instead of --model", "init-from");
   fields.add("vocab", vocab,
@@ -145,8 +147,12 @@ Fields RunSpec::fields() {
   return fields;
 }
 
+void RunSpec::complete() {
+  if (model.name.empty() && model.init_from.empty()) model.name = family_of(task.name).models.front();
+}
+
 std::string RunSpec::name() {
-  const std::filesystem::path folder(model.name);
+  const std::filesystem::path folder(model.init_from.empty() ? model.name : model.init_from);
   std::string short_model =
       folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
   return fmt::format("{}-{}-{}-{}w-{}", task.name, short_model, strategy.name, comm.workers,
@@ -182,6 +188,9 @@ int64_t RunSpec::eval_batch() const {
 }
 
 void RunSpec::validate() const {
+  if (!model.name.empty() && !model.init_from.empty()) {
+    throw ConfigError("--model and --init-from exclude each other: the model is that of {}", model.init_from);
+  }
   if (comm.workers < 1) throw ConfigError("--workers must be 1 or more, got {}", comm.workers);
   if (!(comm.timeout > 0) || !std::isfinite(comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", comm.timeout);

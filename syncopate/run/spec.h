@@ -34,7 +34,7 @@ struct RunSpec {
   } task;
 
   struct Model {
-    std::string name = "bert-tiny";
+    std::string name;
     std::string init_from;
     std::string vocab;
     int64_t vocab_size = 8000;
@@ -109,6 +109,7 @@ struct RunSpec {
 
   void describe(Fields& fields);
   Fields fields();     ///< points into this spec
+  void complete();     ///< names the task's smallest model where none was chosen
   std::string name();  ///< "supersense-bert-tiny-ddp-2w-<hash>", fit for a folder
 
   int64_t max_length() const;  ///< tokens of an example: as set, or the task's usual number

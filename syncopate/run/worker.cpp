@@ -200,7 +200,7 @@ class Worker {
                              const train::TrainResult& trained) {
     record::RunRecord record;
     record.task = spec_.task.name;
-    record.model = spec_.model.name;
+    record.model = spec_.model.init_from.empty() ? spec_.model.name : spec_.model.init_from;
     record.strategy = spec_.strategy.name;
     record.workers = world_.size;
     summarise(recorder.steps(), record);

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""Writes the golden file of tests/golden: a small BERT classifier in plain PyTorch, its logits, every
-gradient of the first step and ten AdamW losses.
+"""Writes the golden files of tests/golden: a small BERT classifier, a small GPT-2 and a narrow ResNet-18 in
+plain PyTorch, each with its logits, every gradient of the first step and ten losses (AdamW; SGD for the last).
 
-    tools/export_reference.py [tests/data_files/golden_bert.safetensors]
+    tools/export_reference.py [tests/data_files] [bert gpt resnet]
 
 Needs PyTorch alone (python3-torch). Everything is computed in double precision and stored in single, so that
-the file does not hold one library's rounding. The same PyTorch writes the same file.
+the files do not hold one library's rounding. The same PyTorch writes the same files.
 """
-import json
 import math
-import struct
 import sys
 
 import torch
 import torch.nn.functional as F
 
+from golden_file import ADAMW, BATCH, LENGTH, STEPS, finish, ten_losses
+from golden_gpt import export_gpt
+from golden_resnet import export_resnet
+
 CONFIG = dict(vocab_size=40, hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20,
               max_position_embeddings=16, type_vocab_size=2, layer_norm_eps=1e-12, hidden_act="gelu",
               hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, model_type="bert", pad_token_id=0,
               id2label={"0": "a", "1": "b", "2": "c"})
-ADAMW = dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.1)
-BATCH, LENGTH, STEPS = 4, 11, 10
 
 
 def shapes():
@@ -91,25 +91,7 @@ def forward(params, ids, types, mask):
     return linear(torch.tanh(linear(x[:, 0], "bert.pooler.dense")), "classifier")
 
 
-def write_safetensors(path, tensors, metadata):
-    header, data = {"__metadata__": metadata}, b""
-    for name, tensor in tensors.items():
-        tensor = tensor.detach().contiguous()
-        tensor = tensor.float() if tensor.is_floating_point() else tensor.long()
-        raw = tensor.numpy().tobytes()
-        kind = "F32" if tensor.is_floating_point() else "I64"
-        offsets = [len(data), len(data) + len(raw)]
-        header[name] = dict(dtype=kind, shape=list(tensor.shape), data_offsets=offsets)
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def main():
-    path = sys.argv[1] if len(sys.argv) > 1 else "tests/data_files/golden_bert.safetensors"
-    torch.set_num_threads(1)
+def export_bert(path):
     generator = torch.Generator().manual_seed(20260101)
     params = draw_parameters(generator)
     batches = [draw_batch(generator) for _ in range(STEPS)]
@@ -121,21 +103,22 @@ def main():
     decayed = dict(params=[value for name, value in params.items() if not plain(name)])
     others = dict(params=[value for name, value in params.items() if plain(name)], weight_decay=0.0)
     optimizer = torch.optim.AdamW([decayed, others], **ADAMW)
-    losses = []
-    for i, (ids, types, mask, labels) in enumerate(batches):
-        optimizer.zero_grad()
+
+    def forward_loss(batch):
+        ids, types, mask, labels = batch
         logits = forward(params, ids, types, mask)
-        loss = F.cross_entropy(logits, labels)
-        loss.backward()
-        if i == 0:
-            out["logits"] = logits
-            out.update({"gradient." + name: value.grad.clone() for name, value in params.items()})
-        optimizer.step()
-        losses.append(loss.item())
-    out["losses"] = torch.tensor(losses)
-    metadata = {"config": json.dumps(CONFIG), "made_by": "tools/export_reference.py"}
-    write_safetensors(path, out, metadata)
-    print(path, "losses", " ".join(f"{x:.6f}" for x in losses))
+        return logits, F.cross_entropy(logits, labels)
+
+    ten_losses(params, batches, forward_loss, optimizer, out)
+    finish(path, out, CONFIG)
+
+
+def main():
+    folder = sys.argv[1] if len(sys.argv) > 1 else "tests/data_files"
+    torch.set_num_threads(1)
+    exports = dict(bert=export_bert, gpt=export_gpt, resnet=export_resnet)
+    for name in sys.argv[2:] or exports:
+        exports[name](f"{folder}/golden_{name}.safetensors")
 
 
 if __name__ == "__main__":

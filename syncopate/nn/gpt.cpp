@@ -152,6 +152,8 @@ Loss Gpt::loss(const at::Tensor& output_BLX, const Batch& batch) const {
   if (labels_BL.dim() != 2 || labels_BL.sizes() != output_BLX.sizes().slice(0, 2)) {
     throw DataError("a batch for a language model needs one label for each token; check the task");
   }
+  check(output_BLX.size(2) == (loss_makes_logits() ? config_.hidden : config_.vocab_size),
+        "the mode changed between a forward pass and its loss");
   // What position l predicts is compared with label l + 1; the last one predicts nothing.
   const int64_t B = labels_BL.size(0), L = labels_BL.size(1);
   const at::Tensor targets_BL = at::full_like(labels_BL, kNoLabel);

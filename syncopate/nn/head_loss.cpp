@@ -16,24 +16,26 @@ using torch::autograd::variable_list;
 
 /// Rows whose logits are held at once.
 int64_t rows_at_once(int64_t classes, bool cpu) {
-  const int64_t elements = cpu ? int64_t{1} << 23 : int64_t{1} << 28;
+  const int64_t elements = cpu ? int64_t{1} << 24 : int64_t{1} << 28;
   return std::max<int64_t>(64, elements / classes);
 }
 
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& hidden_ND, const at::Tensor& table_VD,
                             const at::Tensor& labels_N, bool keep) {
+    // A table of more bits than the hidden state (under autocast) is rounded for the products alone.
+    const at::Tensor rounded_VD = table_VD.to(hidden_ND.scalar_type());
     const int64_t N = hidden_ND.size(0), step = rows_at_once(table_VD.size(0), hidden_ND.is_cpu());
     at::Tensor sum = at::zeros({}, hidden_ND.options().dtype(at::kFloat));
     const at::Tensor hidden_grad = keep ? at::empty_like(hidden_ND) : at::Tensor();
-    const at::Tensor table_grad = keep ? at::zeros_like(table_VD) : at::Tensor();
+    const at::Tensor table_grad = keep ? at::zeros_like(rounded_VD) : at::Tensor();
     for (int64_t begin = 0; begin < N; begin += step) {
       const int64_t rows = std::min(step, N - begin);
       const at::Tensor part_RD = hidden_ND.narrow(0, begin, rows);
       const at::Tensor asked_R = labels_N.narrow(0, begin, rows).ne(kNoLabel);
       const at::Tensor labels_R1 =
           labels_N.narrow(0, begin, rows).masked_fill(asked_R.logical_not(), 0).unsqueeze(1);
-      at::Tensor logits_RV = at::mm(part_RD, table_VD.t()).to(at::kFloat);
+      at::Tensor logits_RV = at::mm(part_RD, rounded_VD.t()).to(at::kFloat);
       const at::Tensor own_R = logits_RV.gather(1, labels_R1).squeeze(1);
       at::Tensor probs_RV = at::softmax(logits_RV, 1);
       // The log of the sum of exponents, from one element of the softmax that is not lost to rounding: the
@@ -46,10 +48,10 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
       probs_RV.mul_(asked_R.to(at::kFloat).unsqueeze(1));
       const at::Tensor grad_RV = probs_RV.to(hidden_ND.scalar_type());
       at::Tensor hidden_part = hidden_grad.narrow(0, begin, rows);
-      at::mm_out(hidden_part, grad_RV, table_VD);
+      at::mm_out(hidden_part, grad_RV, rounded_VD);
       table_grad.addmm_(grad_RV.t(), part_RD);
     }
-    ctx->save_for_backward({hidden_grad, table_grad});
+    ctx->save_for_backward({hidden_grad, keep ? table_grad.to(table_VD.scalar_type()) : table_grad});
     return sum;
   }
 

@@ -23,21 +23,25 @@ Noise make_noise(uint64_t key, double rate) {
 
 at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns,
                          const at::TensorOptions& options) {
-  // 32-bit hashing in 64-bit numbers, since tensors have no unsigned 32-bit arithmetic.
+  // Hashing in signed 64-bit numbers, since tensors have no unsigned arithmetic: products wrap around alike,
+  // shifts to the right need their upper bits cleared.
   constexpr int64_t kLow = 0xFFFFFFFF;
-  at::Tensor seeds = at::empty({rows, 2}, at::kLong);
-  for (int64_t row = 0; row < rows; ++row) {
-    const uint64_t seed = kernels::row_seed(noise.key, static_cast<uint64_t>(row * noise.row_step));
-    seeds.data_ptr<int64_t>()[2 * row] = static_cast<int64_t>(seed & kLow);
-    seeds.data_ptr<int64_t>()[2 * row + 1] = static_cast<int64_t>(seed >> 32);
-  }
-  seeds = seeds.to(options.device());
+  const auto fold = [](const at::Tensor& x, int shift) {
+    return x.bitwise_xor(x.bitwise_right_shift(shift).bitwise_and((int64_t{1} << (64 - shift)) - 1));
+  };
+  const auto wrapped = [](uint64_t number) { return static_cast<int64_t>(number); };
+  at::Tensor seeds = at::arange(rows, options.dtype(at::kLong).requires_grad(false)).mul(noise.row_step);
+  seeds = seeds.add(1).mul(wrapped(kernels::kRowStep)).add(wrapped(noise.key)).unsqueeze(1);
+  seeds = fold(seeds, kernels::kRowShift1).mul(wrapped(kernels::kRowFactor1));
+  seeds = fold(seeds, kernels::kRowShift2).mul(wrapped(kernels::kRowFactor2));
+  seeds = fold(seeds, kernels::kRowShift3);
+  const at::Tensor low = seeds.bitwise_and(kLow), high = seeds.bitwise_right_shift(32).bitwise_and(kLow);
   const auto scramble = [](const at::Tensor& x, int shift, uint32_t factor) {
     return x.bitwise_xor(x.bitwise_right_shift(shift)).mul(static_cast<int64_t>(factor)).bitwise_and(kLow);
   };
   at::Tensor hash = at::arange(columns, seeds.options()).mul(int64_t{kernels::kColumnStep}).bitwise_and(kLow);
-  hash = hash.unsqueeze(0).bitwise_xor(seeds.narrow(1, 0, 1));
-  hash = scramble(hash, kernels::kShift1, kernels::kFactor1).bitwise_xor(seeds.narrow(1, 1, 1));
+  hash = hash.unsqueeze(0).bitwise_xor(low);
+  hash = scramble(hash, kernels::kShift1, kernels::kFactor1).bitwise_xor(high);
   hash = scramble(hash, kernels::kShift2, kernels::kFactor2);
   hash = hash.bitwise_xor(hash.bitwise_right_shift(kernels::kShift3));
   return hash.ge(static_cast<int64_t>(noise.drop_below)).to(options.dtype()).mul(noise.scale);

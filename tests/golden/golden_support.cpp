@@ -48,7 +48,7 @@ void PlainAdamW::step(const std::vector<tensor::NamedTensor>& parameters) {
   }
 }
 
-std::map<std::string, at::Tensor> gradients(nn::BertClassifier& model, const tensor::Batch& batch) {
+std::map<std::string, at::Tensor> gradients(nn::Model& model, const tensor::Batch& batch) {
   for (const auto& [name, parameter] : model.parameters()) parameter.mutable_grad().reset();
   const tensor::Loss loss = model.loss(model.forward(batch), batch);
   (loss.sum / loss.count).backward();

@@ -35,7 +35,7 @@ std::vector<double> train(nn::BertClassifier& model, const std::vector<tensor::B
                           PlainAdamW& adam);
 
 /// Gradients of the mean loss, dense, by parameter name; clears what was there.
-std::map<std::string, at::Tensor> gradients(nn::BertClassifier& model, const tensor::Batch& batch);
+std::map<std::string, at::Tensor> gradients(nn::Model& model, const tensor::Batch& batch);
 
 /// The largest |a - b| / b over the list.
 double worst_relative(const std::vector<double>& a, const std::vector<double>& b);

@@ -49,7 +49,8 @@ class ByteBpe {
   /// Writes vocab.json, merges.txt and tokenizer_config.json, such that load(folder) gives the same.
   void save(const std::filesystem::path& folder) const;
 
-  /// Words met before and what they became. One thread's; keep it over many texts to encode them faster.
+  /// Words met before and what they became, for one tokenizer and one thread; kept over many texts it makes
+  /// encoding several times faster.
   class Memory {
    private:
     friend class ByteBpe;

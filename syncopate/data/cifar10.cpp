@@ -89,7 +89,7 @@ ImageTask load_cifar10(const std::filesystem::path& path, Purpose purpose) {
   if (task.train.size() == 0)
     throw DataError("{} holds a single image, too few to train and test on; give more", path.string());
   task.notes.push_back(fmt::format("{}: {} of {} images held out as the test split, by their hash",
-                                   path.filename().string(), task.test.size(), whole.size()));
+                                   path.string(), task.test.size(), whole.size()));
   return task;
 }
 

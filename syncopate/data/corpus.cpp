@@ -117,7 +117,7 @@ void hold_out_tenth(std::vector<std::string> texts, const std::filesystem::path&
         path.string());
   }
   corpus.notes.push_back(fmt::format("{}: {} of {} documents held out as the test split, by their hash",
-                                     path.filename().string(), parted.test.size(), count));
+                                     path.string(), parted.test.size(), count));
   corpus.test = take_texts(std::move(parted.test));
   if (purpose == Purpose::kTrain) corpus.train = take_texts(std::move(parted.train));
 }

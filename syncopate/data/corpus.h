@@ -17,9 +17,9 @@ struct Corpus {
 
 /// Where documents are and how to tell them apart.
 struct CorpusSource {
-  std::filesystem::path path;      ///< a text file, a CSV or a folder of them; empty: WordNet's definitions
+  std::filesystem::path path{};    ///< a text file, a CSV or a folder of them; empty: WordNet's definitions
   std::string documents = "auto";  ///< "line": one a line; "blank": parted by blank lines; "auto": as found
-  std::string text;                ///< the column of a CSV; empty: "text"
+  std::string text{};              ///< the column of a CSV; empty: "text"
 };
 
 /// Loads documents. Files are .txt, .text, .tokens, .raw, and .csv. In a folder, names with the word train,

@@ -26,7 +26,7 @@ ImageDataset::ImageDataset(std::shared_ptr<const ImageTask> task, Split split, c
       set_(part_of(task_, split)),
       augment_(options.augment),
       flip_(options.flip),
-      pad_(options.pad),
+      pad_(options.augment ? options.pad : 0),
       levels_(static_cast<size_t>(task_->channels)) {
   const char* name = split == Split::kTrain ? "training" : "test";
   if (set_.size() == 0) throw DataError("the {} split of {} has no images; check --data", name, task_->name);

@@ -12,10 +12,10 @@
 namespace syncopate::data {
 
 struct ImageOptions {
-  bool augment = false;         ///< crop and flip at random; for training
-  int64_t pad = 4;              ///< black pixels around an image, of which a crop of its own size is taken
-  bool flip = true;             ///< mirror every other image
-  Normalisation normalisation;  ///< the training split's, for any split
+  bool augment = false;           ///< crop and flip at random; for training
+  int64_t pad = 4;                ///< black pixels around an image, of which a crop of its own size is taken
+  bool flip = true;               ///< mirror every other image
+  Normalisation normalisation{};  ///< the training split's, for any split
 };
 
 /// Images as a model reads them. The pixels stay bytes and become numbers when a batch is made.

@@ -161,7 +161,7 @@ TEST(BpeTraining, WhatIsTrainedWritesItsTextsShort) {
     EXPECT_EQ(bpe.decode(bpe.encode(text)), text);
     EXPECT_EQ(bpe.size(), 257 + i);
     if (i > 5) {
-      EXPECT_LT(bpe.encode(text).size(), 220U);
+      EXPECT_LT(bpe.encode(text).size(), 250U);
     }
   }
 }

@@ -1,5 +1,6 @@
 #include "tests/data/fuzz.h"
 
+<<<<<<< HEAD
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -34,10 +35,20 @@ class Scratch {
 
 int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
   const Scratch scratch;
+=======
+#include "tests/data/fixtures.h"
+#include "tests/support/support.h"
+
+namespace syncopate::data::test {
+
+int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
+  const syncopate::test::TempDir folder;
+>>>>>>> corpus
   Rng rng(seed);
   int refusals = 0;
   for (int i = 0; i < count; ++i) {
     const std::string bytes = mutate(target.seed_text, rng);
+<<<<<<< HEAD
     try {
       refusals += refused([&] { target.run(bytes, scratch.path()); });
     } catch (...) {
@@ -45,10 +56,14 @@ int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
                    static_cast<unsigned long long>(seed), bytes.c_str());
       throw;
     }
+=======
+    refusals += refused([&] { target.run(bytes, folder.path()); });
+>>>>>>> corpus
   }
   return refusals;
 }
 
+<<<<<<< HEAD
 void write_fresh(const std::filesystem::path& path, const std::string& bytes) {
   std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary) << bytes;
@@ -60,4 +75,6 @@ std::vector<FuzzTarget> all_targets() {
   return all;
 }
 
+=======
+>>>>>>> corpus
 }  // namespace syncopate::data::test

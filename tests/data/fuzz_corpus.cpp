@@ -1,0 +1,120 @@
+#include "tests/data/fuzz_corpus.h"
+
+#include "syncopate/base/error.h"
+#include "syncopate/data/bpe.h"
+#include "syncopate/data/bpe_training.h"
+#include "syncopate/data/causal_dataset.h"
+#include "syncopate/data/cifar10.h"
+#include "syncopate/data/corpus.h"
+#include "syncopate/data/idx.h"
+#include "syncopate/data/image_dataset.h"
+#include "tests/data/image_files.h"
+#include "tests/support/support.h"
+
+namespace syncopate::data::test {
+namespace {
+
+using syncopate::test::read_text;
+using Folder = std::filesystem::path;
+
+/// A fresh file each time: some file systems flush to disk when a file is overwritten, which takes seconds in
+/// all.
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::remove(path);
+  syncopate::test::write_text(path, text);
+}
+
+const ByteBpe& small_bpe() {
+  static const ByteBpe kBpe(train_bpe({"the cat and the hat and the café"}, {.size = 270}));
+  return kBpe;
+}
+
+/// vocab.json or merges.txt of a small BPE.
+std::string file_of_bpe(const std::string& name) {
+  const syncopate::test::TempDir folder;
+  small_bpe().save(folder.path());
+  return read_text(folder / name);
+}
+
+/// Whatever loads must read and write any text without loss.
+void use_bpe(const Folder& folder) {
+  const ByteBpe bpe = ByteBpe::load(folder);
+  const std::string text = "the café \xFF\xC3 <|endoftext|> and\n\n 12";
+  const std::vector<int32_t> ids = bpe.encode(text);
+  for (const int32_t id : ids) check(id >= 0 && id < bpe.size(), "numbers are within the vocabulary");
+}
+
+FuzzTarget bpe_target(const std::string& name) {
+  return {"bpe " + name, file_of_bpe(name), [name](const std::string& bytes, const Folder& folder) {
+            const std::string other = name == "vocab.json" ? "merges.txt" : "vocab.json";
+            static const std::string kWords = file_of_bpe("vocab.json"), kMerges = file_of_bpe("merges.txt");
+            write_text(folder / other, name == "vocab.json" ? kMerges : kWords);
+            write_text(folder / name, bytes);
+            use_bpe(folder);
+          }};
+}
+
+void use_images(ImageTask task) {
+  const Normalisation normal = normalisation_of(task.train, task.channels);
+  const auto shared = std::make_shared<const ImageTask>(std::move(task));
+  const ImageDataset data(shared, ImageDataset::Split::kTrain,
+                          {.augment = true, .pad = 1, .normalisation = normal});
+  const std::vector<int64_t> ids{0, data.size() - 1};
+  check(data.collate(ids, 1).size() == 2, "a batch has the size asked for");
+}
+
+/// The images (or the labels) of an MNIST folder whose other files are sound.
+FuzzTarget idx_target(const std::string& name, const std::string& file, const std::string& seed) {
+  return {name, seed, [file](const std::string& bytes, const Folder& folder) {
+            for (const char* ending : {"", ".gz"}) {
+              for (const char* split : {"train", "t10k"}) {
+                for (const char* part : {"-images-idx3-ubyte", "-labels-idx1-ubyte"})
+                  std::filesystem::remove(folder / (std::string(split) + part + ending));
+              }
+            }
+            for (const char* split : {"train", "t10k"}) {
+              write_text(folder / (std::string(split) + "-images-idx3-ubyte"), idx_file({6, 4, 5}, 1));
+              write_text(folder / (std::string(split) + "-labels-idx1-ubyte"), idx_file({6}, 2));
+            }
+            if (file.ends_with(".gz")) std::filesystem::remove(folder / file.substr(0, file.size() - 3));
+            write_text(folder / file, bytes);
+            use_images(load_mnist("mnist", folder, Purpose::kTrain));
+          }};
+}
+
+FuzzTarget text_target(const std::string& name, const std::string& file, const std::string& seed) {
+  return {name, seed, [file](const std::string& bytes, const Folder& folder) {
+            write_text(folder / file, bytes);
+            for (const char* how : {"auto", "line", "blank"}) {
+              const Corpus corpus =
+                  load_corpus({.path = folder / file, .documents = how, .text = {}}, Purpose::kTrain);
+              for (const std::string& text : corpus.train)
+                check(small_bpe().decode(small_bpe().encode(text)) == text, "no text is lost");
+              CausalDataset(corpus.train, small_bpe(), 16);
+            }
+          }};
+}
+
+}  // namespace
+
+std::vector<FuzzTarget> corpus_targets() {
+  const std::string book =
+      "Licence\n\n*** START OF THIS PROJECT GUTENBERG EBOOK X ***\r\n\r\nIt's a café.\r\nTwo lines.\n\n"
+      "中文 \t \n\n'll 12½ <|endoftext|>\n\n*** END OF THIS PROJECT GUTENBERG EBOOK X ***\nLaw\n";
+  return {
+      text_target("corpus text", "x.txt", book),
+      text_target("corpus csv", "x.csv", "id,text\r\n1,\"a \"\"b\"\",\nc\"\r\n2,plain\r\n3,\r\n4,d\r\n"),
+      bpe_target("vocab.json"),
+      bpe_target("merges.txt"),
+      {"cifar10", cifar_records(4, 1),
+       [](const std::string& bytes, const Folder& folder) {
+         write_text(folder / "x.bin", bytes);
+         use_images(load_cifar10(folder / "x.bin", Purpose::kTrain));
+       }},
+      idx_target("idx images", "train-images-idx3-ubyte", idx_file({6, 4, 5}, 3)),
+      idx_target("idx labels", "t10k-labels-idx1-ubyte", idx_file({6}, 4)),
+      idx_target("idx images gz", "t10k-images-idx3-ubyte.gz", gzipped(idx_file({6, 4, 5}, 5))),
+  };
+}
+
+}  // namespace syncopate::data::test

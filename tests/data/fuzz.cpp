@@ -34,9 +34,9 @@ class Scratch {
 
 int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
   const Scratch scratch;
-  Rng rng(seed);
   int refusals = 0;
   for (int i = 0; i < count; ++i) {
+    Rng rng(mix_key(seed, i));  // neighbouring seeds of an Rng share most of their stream
     const std::string bytes = mutate(target.seed_text, rng);
     try {
       refusals += refused([&] { target.run(bytes, scratch.path()); });

@@ -93,7 +93,6 @@ void answer_questions(const std::string& bytes, const Folder& scratch) {
   const auto answers = final_answers(dataset, found, {.may_be_empty = has_impossible(task.test)});
   for (size_t i = 0; i < answers.size(); ++i) predictions[task.test[i].id] = answers[i];
   score_predictions(task.test, predictions);
-  write_squad(scratch / "again.json", "again", task.contexts, task.test);
 }
 
 /// A well-formed file made of any lines: context, question, answer, its offset, and again. Damage to JSON

@@ -21,7 +21,8 @@ constexpr uint64_t mix_key(uint64_t first, Parts... rest) {
   return key;
 }
 
-/// A small random stream, the same on every machine and compiler (std's distributions are not).
+/// A small random stream, the same on every machine and compiler (std's distributions are not). Streams of
+/// neighbouring seeds overlap: seed it with mix_key.
 class Rng {
  public:
   explicit Rng(uint64_t seed) : state_(seed) {}

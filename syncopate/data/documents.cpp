@@ -6,7 +6,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
-#include "syncopate/data/corpus_csv.h"
+#include "syncopate/data/table.h"
 
 namespace syncopate::data {
 namespace {
@@ -92,8 +92,10 @@ Documents part_documents(std::string_view text, std::string_view how) {
 Documents read_documents(const std::filesystem::path& path, std::string_view how, const std::string& column) {
   Documents documents;
   if (path.extension() == ".csv") {
-    for (std::string& cell : csv_column(path, column)) {
-      const std::string_view text = trim(cell);
+    const Table table(path, TableForm::kCsv);
+    const size_t texts = table.column(column.empty() ? "text" : column);
+    for (size_t row = 0; row < table.rows(); ++row) {
+      const std::string_view text = trim(table.cell(row, texts));
       if (text.empty()) {
         ++documents.empty;
       } else {

@@ -211,7 +211,13 @@ void write_squad(const std::filesystem::path& path, const std::string& title,
   Ordered article{{"title", title}, {"paragraphs", std::move(paragraphs)}};
   Ordered file{{"version", with_impossible ? "v2.0" : "1.1"}, {"data", Ordered::array()}};
   file["data"].push_back(std::move(article));
-  write_file_atomically(path, file.dump() + "\n");
+  std::string text;
+  try {
+    text = file.dump() + "\n";
+  } catch (const Json::exception&) {
+    throw DataError("{} cannot be written: a text is not UTF-8, which JSON needs", path.string());
+  }
+  write_file_atomically(path, text);
 }
 
 int64_t byte_of_code_point(std::string_view text, int64_t start) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
@@ -25,12 +26,45 @@ const char* expected(TableForm form) {
   return "a file with one JSON object a line";
 }
 
-/// Strings and numbers as they would stand in a table. What has parts of its own is no cell: empty.
-std::string as_cell(const nlohmann::ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number() || value.is_boolean()) return value.dump();
-  return {};
-}
+/// The keys and values of one JSON object, in its order, without building it: values with parts of their own
+/// are no cells, and however deep they are nested, nothing here follows them.
+class JsonRow : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  std::vector<std::pair<std::string, std::string>> cells;
+
+  /// False when `line` is not one object with something in it.
+  bool read(std::string_view line) {
+    cells.clear();
+    depth_ = 0;
+    return nlohmann::json::sax_parse(line, this) && !cells.empty();
+  }
+
+  // What the parser calls.
+  bool null() override { return take({}); }
+  bool boolean(bool value) override { return take(value ? "true" : "false"); }
+  bool number_integer(number_integer_t value) override { return take(std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return take(std::to_string(value)); }
+  bool number_float(number_float_t, const string_t& written) override { return take(written); }
+  bool string(string_t& value) override { return take(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return depth_-- > 0; }
+  bool start_array(size_t) override { return ++depth_ > 1; }  // the line itself is an object
+  bool end_array() override { return depth_-- > 0; }
+  bool key(string_t& name) override {
+    if (depth_ == 1) cells.emplace_back(std::move(name), std::string());
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+ private:
+  bool take(std::string value) {
+    if (depth_ == 1) cells.back().second = std::move(value);
+    return depth_ > 0;
+  }
+
+  int64_t depth_ = 0;
+};
 
 }  // namespace
 
@@ -147,6 +181,7 @@ void Table::read_quoted(char separator) {
 void Table::read_json_lines(std::string_view text) {
   constexpr const char* kAdvice = "each line must be one JSON object with the same keys";
   std::vector<std::string> keys;
+  JsonRow row;
   const auto keep = [this](std::string_view cell) {
     const Place place{text_.size(), cell.size()};
     text_ += cell;
@@ -156,23 +191,23 @@ void Table::read_json_lines(std::string_view text) {
   for (const std::string_view line : split(text, '\n')) {
     ++number;
     if (trim(line).empty()) continue;
-    const auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!object.is_object() || object.empty()) {
+    if (!row.read(line)) {
       throw DataError("{}:{}: not a JSON object; {}", path_.string(), number, kAdvice);
     }
     if (keys.empty()) {
-      for (const auto& [key, value] : object.items()) {
+      for (const auto& [key, value] : row.cells) {
         keys.push_back(key);
         names_.push_back(keep(key));
       }
     }
     for (const std::string& key : keys) {
-      const auto found = object.find(key);
-      if (found == object.end()) {
+      const auto found = std::find_if(row.cells.begin(), row.cells.end(),
+                                      [&](const auto& cell) { return cell.first == key; });
+      if (found == row.cells.end()) {
         throw DataError("{}:{}: the key \"{}\" is missing; {}", path_.string(), number, key.substr(0, 60),
                         kAdvice);
       }
-      cells_.push_back(keep(as_cell(*found)));
+      cells_.push_back(keep(found->second));
     }
     lines_.push_back(static_cast<int64_t>(number));
   }

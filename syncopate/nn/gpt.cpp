@@ -80,6 +80,11 @@ void Gpt::set_dropout(double rate) {
   config_.validate();
 }
 
+void Gpt::set_mode(Mode mode) {
+  mode_ = mode;
+  if (mode.training) seed_device_noise(words_VD_.device(), mode.noise_key);
+}
+
 Noise Gpt::noise(int64_t site, double rate) const {
   if (!mode_.training || rate <= 0) return {};
   return make_noise(mix_key(mode_.noise_key, site), rate);

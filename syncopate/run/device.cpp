@@ -60,6 +60,10 @@ c10::Device parse_device(const std::string& name) {
     throw ConfigError("--device {} does not exist: this machine has {} GPU{}", name, count,
                       count == 1 ? "" : "s");
   }
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
+  // cuDNN makes a plan for every new length of texts, two seconds each; the other kernels need none.
+  at::globalContext().setSDPUseCuDNN(false);
+#endif
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

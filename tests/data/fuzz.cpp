@@ -1,6 +1,5 @@
 #include "tests/data/fuzz.h"
 
-<<<<<<< HEAD
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -35,20 +34,10 @@ class Scratch {
 
 int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
   const Scratch scratch;
-=======
-#include "tests/data/fixtures.h"
-#include "tests/support/support.h"
-
-namespace syncopate::data::test {
-
-int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
-  const syncopate::test::TempDir folder;
->>>>>>> corpus
-  Rng rng(seed);
   int refusals = 0;
   for (int i = 0; i < count; ++i) {
+    Rng rng(mix_key(seed, i));  // neighbouring seeds of an Rng share most of their stream
     const std::string bytes = mutate(target.seed_text, rng);
-<<<<<<< HEAD
     try {
       refusals += refused([&] { target.run(bytes, scratch.path()); });
     } catch (...) {
@@ -56,14 +45,10 @@ int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
                    static_cast<unsigned long long>(seed), bytes.c_str());
       throw;
     }
-=======
-    refusals += refused([&] { target.run(bytes, folder.path()); });
->>>>>>> corpus
   }
   return refusals;
 }
 
-<<<<<<< HEAD
 void write_fresh(const std::filesystem::path& path, const std::string& bytes) {
   std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary) << bytes;
@@ -71,10 +56,9 @@ void write_fresh(const std::filesystem::path& path, const std::string& bytes) {
 
 std::vector<FuzzTarget> all_targets() {
   std::vector<FuzzTarget> all;
-  for (const auto& targets : {table_targets()}) all.insert(all.end(), targets.begin(), targets.end());
+  for (const auto& targets : {table_targets(), corpus_targets()})
+    all.insert(all.end(), targets.begin(), targets.end());
   return all;
 }
 
-=======
->>>>>>> corpus
 }  // namespace syncopate::data::test

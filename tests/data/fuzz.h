@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-<<<<<<< HEAD
 #include <vector>
 
 namespace syncopate::data::test {
@@ -24,25 +23,10 @@ int fuzz(const FuzzTarget& target, int count, uint64_t seed);
 /// all.
 void write_fresh(const std::filesystem::path& path, const std::string& bytes);
 
-std::vector<FuzzTarget> table_targets();  ///< tables, WordNet, question answering
+std::vector<FuzzTarget> corpus_targets();  ///< texts, byte-level BPE, images
+std::vector<FuzzTarget> table_targets();   ///< tables, WordNet, question answering
 
 /// Every target there is, for robustness tests and bench_fuzz.
 std::vector<FuzzTarget> all_targets();
 
-=======
-
-namespace syncopate::data::test {
-
-/// Something that reads bytes from outside.
-struct FuzzTarget {
-  std::string name;
-  std::string seed_text;  ///< an input that it accepts
-  std::function<void(const std::string& bytes, const std::filesystem::path& scratch_folder)> run;
-};
-
-/// Runs the target on `count` damaged copies of its seed text, the same ones for the same `seed`. Each is
-/// read or refused by a DataError or ConfigError; anything else passes through. Gives the number refused.
-int fuzz(const FuzzTarget& target, int count, uint64_t seed);
-
->>>>>>> corpus
 }  // namespace syncopate::data::test

@@ -1,5 +1,3 @@
-#include "tests/data/fuzz_corpus.h"
-
 #include "syncopate/base/error.h"
 #include "syncopate/data/bpe.h"
 #include "syncopate/data/bpe_training.h"
@@ -8,6 +6,7 @@
 #include "syncopate/data/corpus.h"
 #include "syncopate/data/idx.h"
 #include "syncopate/data/image_dataset.h"
+#include "tests/data/fuzz.h"
 #include "tests/data/image_files.h"
 #include "tests/support/support.h"
 
@@ -16,13 +15,6 @@ namespace {
 
 using syncopate::test::read_text;
 using Folder = std::filesystem::path;
-
-/// A fresh file each time: some file systems flush to disk when a file is overwritten, which takes seconds in
-/// all.
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::filesystem::remove(path);
-  syncopate::test::write_text(path, text);
-}
 
 const ByteBpe& small_bpe() {
   static const ByteBpe kBpe(train_bpe({"the cat and the hat and the café"}, {.size = 270}));
@@ -48,8 +40,8 @@ FuzzTarget bpe_target(const std::string& name) {
   return {"bpe " + name, file_of_bpe(name), [name](const std::string& bytes, const Folder& folder) {
             const std::string other = name == "vocab.json" ? "merges.txt" : "vocab.json";
             static const std::string kWords = file_of_bpe("vocab.json"), kMerges = file_of_bpe("merges.txt");
-            write_text(folder / other, name == "vocab.json" ? kMerges : kWords);
-            write_text(folder / name, bytes);
+            write_fresh(folder / other, name == "vocab.json" ? kMerges : kWords);
+            write_fresh(folder / name, bytes);
             use_bpe(folder);
           }};
 }
@@ -73,18 +65,18 @@ FuzzTarget idx_target(const std::string& name, const std::string& file, const st
               }
             }
             for (const char* split : {"train", "t10k"}) {
-              write_text(folder / (std::string(split) + "-images-idx3-ubyte"), idx_file({6, 4, 5}, 1));
-              write_text(folder / (std::string(split) + "-labels-idx1-ubyte"), idx_file({6}, 2));
+              write_fresh(folder / (std::string(split) + "-images-idx3-ubyte"), idx_file({6, 4, 5}, 1));
+              write_fresh(folder / (std::string(split) + "-labels-idx1-ubyte"), idx_file({6}, 2));
             }
             if (file.ends_with(".gz")) std::filesystem::remove(folder / file.substr(0, file.size() - 3));
-            write_text(folder / file, bytes);
+            write_fresh(folder / file, bytes);
             use_images(load_mnist("mnist", folder, Purpose::kTrain));
           }};
 }
 
 FuzzTarget text_target(const std::string& name, const std::string& file, const std::string& seed) {
   return {name, seed, [file](const std::string& bytes, const Folder& folder) {
-            write_text(folder / file, bytes);
+            write_fresh(folder / file, bytes);
             for (const char* how : {"auto", "line", "blank"}) {
               const Corpus corpus =
                   load_corpus({.path = folder / file, .documents = how, .text = {}}, Purpose::kTrain);
@@ -108,7 +100,7 @@ std::vector<FuzzTarget> corpus_targets() {
       bpe_target("merges.txt"),
       {"cifar10", cifar_records(4, 1),
        [](const std::string& bytes, const Folder& folder) {
-         write_text(folder / "x.bin", bytes);
+         write_fresh(folder / "x.bin", bytes);
          use_images(load_cifar10(folder / "x.bin", Purpose::kTrain));
        }},
       idx_target("idx images", "train-images-idx3-ubyte", idx_file({6, 4, 5}, 3)),

@@ -1,5 +1,8 @@
 // Targets: tables, WordNet, question answering.
-#include "syncopate/base/error.h"
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/text.h"
 #include "syncopate/data/definition_qa.h"
 #include "syncopate/data/hypernym.h"
 #include "syncopate/data/squad_answers.h"
@@ -34,6 +37,10 @@ constexpr const char* kSquad =
     "{\"id\": \"2\", \"question\": \"Who?\", \"answers\": [], \"is_impossible\": true}]}, "
     "{\"context\": \"Eve is away\", \"qas\": [{\"id\": \"3\", \"question\": \"Where is Eve?\", \"answers\": "
     "[{\"text\": \"away\", \"answer_start\": 7}]}]}]}]}";
+constexpr const char* kTexts =
+    "Café Noël is run by Ann. Bob helps.\nWho runs it?\nAnn\n20\nAnn is Ann e\u0301ee [SEP] "
+    "한글\nWho?\nAnn\n7\n"
+    "Eve\nWho?\nEve\n0\n";
 constexpr const char* kWordNet =
     "  1 This software is provided\n"
     "00000001 05 n 01 animal 0 002 ~ 00000002 n 0000 ~ 00000005 n 0000 | a living thing that moves about by "
@@ -86,7 +93,21 @@ void answer_questions(const std::string& bytes, const Folder& scratch) {
   const auto answers = final_answers(dataset, found, {.may_be_empty = has_impossible(task.test)});
   for (size_t i = 0; i < answers.size(); ++i) predictions[task.test[i].id] = answers[i];
   score_predictions(task.test, predictions);
-  write_squad(scratch / "again.json", "again", task.contexts, task.test);
+}
+
+/// A well-formed file made of any lines: context, question, answer, its offset, and again. Damage to JSON
+/// itself is mostly refused by its parser; this goes behind it.
+void answer_texts(const std::string& bytes, const Folder& scratch) {
+  nlohmann::json paragraphs = nlohmann::json::array();
+  const auto lines = split(bytes, '\n');
+  for (size_t i = 0; i + 3 < lines.size(); i += 4) {
+    const nlohmann::json answer{{"text", lines[i + 2]},
+                                {"answer_start", parse_integer(lines[i + 3]).value_or(0)}};
+    const nlohmann::json asked{{"id", std::to_string(i)}, {"question", lines[i + 1]}, {"answers", {answer}}};
+    paragraphs.push_back({{"context", lines[i]}, {"qas", {asked}}});
+  }
+  const nlohmann::json file{{"data", {{{"paragraphs", paragraphs}}}}};
+  answer_questions(file.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), scratch);
 }
 
 }  // namespace
@@ -102,6 +123,7 @@ std::vector<FuzzTarget> table_targets() {
       {"json lines", kJsonLines,
        [](const auto& bytes, const auto& scratch) { load_as_both("mnli", "x.jsonl", bytes, scratch); }},
       {"squad", kSquad, answer_questions},
+      {"squad texts", kTexts, answer_texts},
       {"predictions", R"({"1": "Ann", "2": "", "3": "the Café Σ\u0130"})",
        [](const auto& bytes, const auto& scratch) {
          normalized_answer(bytes);

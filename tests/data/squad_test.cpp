@@ -155,6 +155,9 @@ TEST_F(Squad, NamesWhatIsMissing) {
   EXPECT_NE(with("/data/0/paragraphs/0/qas/0/answers/0/answer_start", "20")
                 .find("\"answer_start\" is not a whole number"),
             std::string::npos);
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  write_text(folder_ / "x.json", "{\"data\": " + deep + "}");
+  EXPECT_THROW(load_squad(folder_ / "x.json", Purpose::kTrain), DataError) << "nesting is no crash";
   write_text(folder_ / "x.json", "{");
   EXPECT_NE(sentence<DataError>([&] { load_squad(folder_ / "x.json", Purpose::kTrain); }).find("is not JSON"),
             std::string::npos);
@@ -175,6 +178,10 @@ TEST_F(Squad, WhatIsWrittenIsReadBack) {
   const SquadTask again = load_squad(folder_ / "b.json", Purpose::kEvaluate);
   EXPECT_EQ(again.contexts, task.contexts);
   EXPECT_EQ(again.test, task.test);
+  EXPECT_NE(sentence<DataError>([&] {
+              write_squad(folder_ / "c.json", "x", {"\xFF"}, {{"q", "?", 0}});
+            }).find("c.json cannot be written: a text is not UTF-8"),
+            std::string::npos);
 }
 
 TEST(SquadShared, TheFilesHaveTheirPublishedSizes) {

@@ -78,12 +78,18 @@ TEST_F(Tables, JsonLinesTakeTheirColumnsFromTheFirst) {
       "true}\n"
       "\n"
       "{\"label\": \"b\", \"text\": \"\", \"x\": 1, \"p\": -1e3, \"n\": \"\", \"t\": false, \"more\": 1}\r\n";
-  EXPECT_EQ(cells(TableForm::kJsonLines, text, 6), "café\n|3||0.5||true/|b|1|-1000.0||false/");
+  EXPECT_EQ(cells(TableForm::kJsonLines, text, 6), "café\n|3||0.5||true/|b|1|-1e3||false/");
   const Table table = read(TableForm::kJsonLines, text);
   EXPECT_EQ(table.column_names(), "text, label, x, p, n, t");
   EXPECT_EQ(table.column("label"), 1U);
   EXPECT_FALSE(table.find_column("more"));
   EXPECT_TRUE(table.where(1).ends_with(":3"));
+}
+
+TEST_F(Tables, NestingHasNoLimitThatAStackSets) {
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  EXPECT_EQ(cells(TableForm::kJsonLines, "{\"a\": " + deep + ", \"b\": 1}\n", 2), "|1/");
+  EXPECT_NE(fault(TableForm::kJsonLines, "{\"a\": " + deep.substr(0, 1000000)), "");
 }
 
 TEST_F(Tables, RefuseBadFilesAndSayWhere) {

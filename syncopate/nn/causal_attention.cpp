@@ -81,8 +81,9 @@ at::Tensor plain_attention(const at::Tensor& qkv_BLE, const at::Tensor& mask_BL,
   const auto split = qkv_BLE.view({B, L, 3, H, D / H}).permute({2, 0, 3, 1, 4}).unbind(0);
   const at::Tensor &q_BHLd = split[0], &k_BHLd = split[1], &v_BHLd = split[2];
 #if TORCH_VERSION_MAJOR >= 2
-  if (qkv_BLE.is_cuda() && options.causal && !mask_BL.defined() && !options.noise.active()) {
-    return at::scaled_dot_product_attention(q_BHLd, k_BHLd, v_BHLd, {}, 0.0, true)
+  if (qkv_BLE.is_cuda() && options.causal && !mask_BL.defined()) {
+    return at::scaled_dot_product_attention(q_BHLd, k_BHLd, v_BHLd, {}, options.noise.drop_below * 0x1p-32,
+                                            true)
         .transpose(1, 2)
         .reshape({B, L, D});
   }

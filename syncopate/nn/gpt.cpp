@@ -32,6 +32,7 @@ at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
   const auto found = batch.fields.find("attention_mask");
   if (found == batch.fields.end()) return {};
   const at::Tensor& mask_BL = found->second;
+  if (batch.real_tokens == mask_BL.numel()) return {};
   if (mask_BL.is_cpu() && mask_BL.ne(0).all().item<bool>()) return {};
   // The lowest number of the type at hand: one of fp32 would become infinite, and a row of those no number.
   double lowest = std::numeric_limits<float>::lowest();

@@ -18,7 +18,7 @@ std::string checksum_of(const std::vector<tensor::NamedTensor>& tensors, const s
   uint64_t sum = checksum(state);
   for (const auto& [name, value] : tensors) {
     sum = checksum(fmt::format("{}[{}]", name, fmt::join(value.sizes(), ",")), sum);
-    const at::Tensor whole = value.contiguous();
+    const at::Tensor whole = value.to(at::kCPU).contiguous();
     sum = checksum({static_cast<const char*>(whole.data_ptr()), whole.nbytes()}, sum);
   }
   return fmt::format("{:016x}", sum);

@@ -124,7 +124,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                                                    .rank = group.rank(),
                                                    .accumulate = rig.accumulate,
                                                    .seed = rig.seed});
-  const auto schedule = run::make_schedule(rig.optim, rig.steps);
+  const auto schedule = run::make_schedule(rig.optim, rig.steps, rig.global_batch);
   const auto test = toy_data(31, 18);
   LossListener listener(losses, rig.stop_after);
   train::Trainer trainer({.replica = replica,
@@ -133,6 +133,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                           .group = group,
                           .loader = loader,
                           .test = test.get(),
+                          .metric = train::classification({.classes = kLabels, .top = 0, .parts = {}}),
                           .schedule = schedule,
                           .listener = listener},
                          {.steps = rig.steps,

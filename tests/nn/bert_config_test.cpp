@@ -13,7 +13,8 @@ namespace {
 using nlohmann::json;
 
 TEST(BertConfig, PresetsHaveTheirSizes) {
-  EXPECT_EQ(preset_names(), (std::vector<std::string>{"bert-tiny", "bert-mini", "bert-small", "bert-base"}));
+  EXPECT_EQ(preset_names(),
+            (std::vector<std::string>{"bert-tiny", "bert-mini", "bert-small", "bert-base", "bert-large"}));
   const BertConfig mini = preset("bert-mini");
   EXPECT_EQ(mini.layers, 4);
   EXPECT_EQ(mini.hidden, 256);

@@ -38,6 +38,7 @@ Command add_evaluate(CLI::App& program) {
   app->add_flag("--json", arguments->json, "print the score as one line of JSON");
   app->add_option("--out", arguments->out, "write the score to this file as JSON");
   app->footer("Example:\n  syncopate evaluate --task rte --data glue/RTE/dev.tsv --model runs/my-run/model");
+  arguments->spec.note = [](const std::string& note) { fmt::print(stderr, "note: {}\n", note); };
   return [arguments] {
     const record::EvalRecord score = run::score_model(arguments->spec);
     nlohmann::ordered_json json = record::to_json(score);

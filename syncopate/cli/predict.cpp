@@ -41,6 +41,7 @@ Command add_predict(CLI::App& program) {
       "  syncopate predict --task sst2 --data dev.tsv --model runs/my-run/model --out answers.jsonl\n"
       "  syncopate predict --task mlm --model runs/my-mlm --prompt 'The [MASK] sat on the mat.'\n"
       "  syncopate predict --task clm --model runs/my-gpt --prompt 'Once' --top-k 40 --temperature 0.8");
+  arguments->spec.note = [](const std::string& note) { fmt::print(stderr, "note: {}\n", note); };
   return [arguments] {
     arguments->spec.continuation.seed = arguments->spec.seed;
     std::string lines;

@@ -82,7 +82,8 @@ class Reader {
     for (size_t row = 0; row < table.rows(); ++row) {
       TextExample example{.a = std::string(table.cell(row, columns.text)), .b = {}, .label = -1};
       if (columns.pair) example.b = table.cell(row, *columns.pair);
-      if (trim(example.a).empty() && trim(example.b).empty()) {
+      // To predict, every row has its answer: the answers' numbers are the rows'.
+      if (need_labels_ && trim(example.a).empty() && trim(example.b).empty()) {
         ++skipped_;
         continue;
       }

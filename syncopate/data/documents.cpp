@@ -91,8 +91,11 @@ Documents part_documents(std::string_view text, std::string_view how) {
 
 Documents read_documents(const std::filesystem::path& path, std::string_view how, const std::string& column) {
   Documents documents;
-  if (path.extension() == ".csv") {
-    const Table table(path, TableForm::kCsv);
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  if (ending == ".csv" || ending == ".jsonl") {
+    const Table table(path, ending == ".csv" ? TableForm::kCsv : TableForm::kJsonLines);
     const size_t texts = table.column(column.empty() ? "text" : column);
     for (size_t row = 0; row < table.rows(); ++row) {
       const std::string_view text = trim(table.cell(row, texts));

@@ -24,7 +24,7 @@ struct ComputeSetup {
   std::string vectors;    ///< ATen's kernels: "AVX512"
   std::string torch;      ///< version
   int threads = 1;
-  std::string device = "cpu";      ///< "cuda:0 (NVIDIA H200)"
+  std::string device = "cpu";      ///< "cuda:0"
   std::string precision = "fp32";  ///< of matrix products
 
   std::string sentence() const;

@@ -13,7 +13,7 @@ namespace syncopate::run {
 /// has no such device.
 c10::Device parse_device(const std::string& name);
 
-/// For people and records: "cpu", "cuda:0 (NVIDIA H200)".
+/// For people and records: "cpu", "cuda:0".
 std::string describe(c10::Device device);
 
 /// The precision to compute in, and a sentence for the user where it is not the one asked for.

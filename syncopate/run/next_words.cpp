@@ -49,6 +49,9 @@ void require_pieces_fit(const data::ByteBpe& pieces, const nn::GptConfig& config
 }  // namespace
 
 Materials make_next_words(const RunSpec& spec, comm::Group& group) {
+  if (spec.optim.label_smoothing > 0) {
+    throw ConfigError("--label-smoothing does nothing for clm; leave it out");
+  }
   const Start start = find_start(spec);
   const data::Corpus corpus = data::load_corpus(corpus_of(spec), data::Purpose::kTrain);
   const auto pieces = std::make_shared<data::ByteBpe>(find_pieces(spec, start, corpus.train, group));

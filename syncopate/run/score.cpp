@@ -23,6 +23,7 @@ struct Prepared {
 Prepared prepare(ScoreSpec spec, bool predict) {
   const Family& family = family_of(spec.task);
   if (spec.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", spec.batch_size);
+  if (spec.best < 1) throw ConfigError("--best must be 1 or more, got {}", spec.best);
   if (spec.threads < 0) throw ConfigError("--threads must be 1 or more, got {}", spec.threads);
   const at::Device device = parse_device(spec.device);
   const PrecisionChoice precision = choose_precision(tensor::parse_precision(spec.precision), device);
@@ -37,6 +38,10 @@ Prepared prepare(ScoreSpec spec, bool predict) {
                     .options = {.batch_size = spec.batch_size > 0 ? spec.batch_size : family.eval_batch,
                                 .precision = precision.used}};
   move_model(*prepared.scoring.model, device);
+  if (spec.note) {
+    if (!precision.note.empty()) spec.note(precision.note);
+    for (const std::string& note : prepared.scoring.notes) spec.note(note);
+  }
   return prepared;
 }
 
@@ -54,6 +59,7 @@ void predict(const ScoreSpec& spec, const std::function<void(const std::string&)
   const Scoring& scoring = prepared.scoring;
   const at::NoGradGuard no_grad;
   scoring.model->set_mode({.training = false});
+  const tensor::Autocast autocast(prepared.options.precision, parse_device(spec.device));
   scoring.answer(
       [&](const std::function<void(const at::Tensor&, const tensor::Batch&)>& use) {
         train::for_each_output(*scoring.model, *scoring.test, 0, scoring.test->size(), prepared.options, use);

@@ -32,6 +32,7 @@ struct ScoreSpec {
   int64_t seed = 0;         ///< mlm: of the masks
   int64_t best = 5;         ///< mlm, images: how many answers to show
   ContinueSpec continuation;
+  std::function<void(const std::string&)> note;  ///< told what was skipped; may be empty
 };
 
 /// Scores a model folder. Throws Error.

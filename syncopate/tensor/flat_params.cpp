@@ -16,9 +16,11 @@ int64_t round_up(int64_t elements, int64_t element_size) {
 
 }  // namespace
 
-FlatParams::FlatParams(const std::vector<NamedTensor>& parameters, c10::Device device) {
+FlatParams::FlatParams(const std::vector<NamedTensor>& parameters, std::optional<c10::Device> device) {
   check(!parameters.empty(), "a model without parameters cannot be trained");
-  const at::TensorOptions options = parameters.front().tensor.options().device(device).requires_grad(false);
+  const at::Tensor& front = parameters.front().tensor;
+  const at::TensorOptions options =
+      front.options().device(device.value_or(front.device())).requires_grad(false);
   int64_t total = 0;
   for (auto named = parameters.rbegin(); named != parameters.rend(); ++named) {
     const at::Tensor& parameter = named->tensor;

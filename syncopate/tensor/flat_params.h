@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ class FlatParams {
     bool decay = true;  ///< matrices and tables decay; biases and LayerNorm do not
   };
 
-  /// `parameters` in the order the forward pass uses them; all of one floating type. They move to `device`.
-  explicit FlatParams(const std::vector<NamedTensor>& parameters, c10::Device device = c10::kCPU);
+  /// `parameters` in the order the forward pass uses them; all of one floating type. They move to `device`,
+  /// or stay where the first one is.
+  explicit FlatParams(const std::vector<NamedTensor>& parameters,
+                      std::optional<c10::Device> device = std::nullopt);
 
   const std::vector<Entry>& entries() const { return entries_; }  ///< in the order gradients become ready
   int64_t size() const { return values.numel(); }                 ///< elements, gaps counted

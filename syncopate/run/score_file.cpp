@@ -1,0 +1,132 @@
+#include "syncopate/run/score_file.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/data/cifar10.h"
+#include "syncopate/data/definition_qa.h"
+#include "syncopate/data/idx.h"
+#include "syncopate/data/squad_score.h"
+#include "syncopate/data/task.h"
+#include "syncopate/record/lines.h"
+#include "syncopate/run/materials.h"
+
+namespace syncopate::run {
+namespace {
+
+using Measures = std::map<std::string, double>;
+
+/// The truth of a task with labels.
+struct Labelled {
+  std::vector<std::string> names;
+  std::vector<int64_t> labels;  ///< by example; -1: not known, and not scored
+};
+
+Labelled load_labels(const std::string& task, const std::string& path, const ColumnSpec& columns) {
+  Labelled truth;
+  if (task == "cifar10" || task == "idx") {
+    const data::ImageTask images =
+        task == "cifar10"
+            ? data::load_cifar10(path, data::Purpose::kEvaluate)
+            : data::load_mnist(path.empty() ? "fashion-mnist" : "mnist", path, data::Purpose::kEvaluate);
+    truth.names = images.labels;
+    truth.labels.assign(images.test.labels.begin(), images.test.labels.end());
+    return truth;
+  }
+  const data::TextTask texts = data::load_task({.task = task,
+                                                .path = path,
+                                                .text = columns.text,
+                                                .text_pair = columns.text_pair,
+                                                .label = columns.label,
+                                                .labels = {}},
+                                               data::Purpose::kPredict);  // by which the answers are numbered
+  truth.names = texts.labels;
+  for (const auto& example : texts.test) truth.labels.push_back(example.label);
+  return truth;
+}
+
+constexpr int64_t kNone = -1;   // no prediction
+constexpr int64_t kOther = -2;  // a label that the data do not have
+
+/// The number of each example's predicted label, kNone or kOther.
+std::vector<int64_t> read_labels(const std::string& path, const Labelled& truth) {
+  std::vector<int64_t> answers(truth.labels.size(), kNone);
+  int64_t number = 0;
+  for (const std::string& line : record::read_lines(path, "predictions")) {
+    ++number;
+    if (trim(line).empty()) continue;
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("index") || !json["index"].is_number_integer() ||
+        !json.contains("label") || !json["label"].is_string()) {
+      throw DataError(
+          "{}:{}: expected a line of JSON with \"index\" and \"label\", as `syncopate predict` writes it",
+          path, number);
+    }
+    const auto index = json["index"].get<int64_t>();
+    if (index < 0 || index >= static_cast<int64_t>(answers.size())) {
+      throw DataError("{}:{}: there is no example {} in data of {}; score the file they were made from", path,
+                      number, index, answers.size());
+    }
+    const auto found = std::find(truth.names.begin(), truth.names.end(), json["label"].get<std::string>());
+    // A label that the data lack is an answer like another: a wrong one.
+    answers[static_cast<size_t>(index)] = found == truth.names.end() ? kOther : found - truth.names.begin();
+  }
+  return answers;
+}
+
+Measures score_labels(const Labelled& truth, const std::vector<int64_t>& answers) {
+  const size_t classes = truth.names.size();
+  std::vector<double> truths(classes), answered(classes), right(classes);
+  double total = 0, missing = 0, all_right = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (truth.labels[i] < 0) continue;
+    const auto label = static_cast<size_t>(truth.labels[i]);
+    ++total;
+    ++truths[label];
+    if (answers[i] == kNone) ++missing;
+    if (answers[i] >= 0) ++answered[static_cast<size_t>(answers[i])];
+    if (answers[i] != truth.labels[i]) continue;
+    ++right[label];
+    ++all_right;
+  }
+  if (total == 0) {
+    throw DataError(
+        "the data have no labels to score against; name their column with --label, or give another file");
+  }
+  double f1 = 0, seen = 0;
+  for (size_t c = 0; c < classes; ++c) {
+    if (truths[c] + answered[c] == 0) continue;
+    f1 += 2 * right[c] / (truths[c] + answered[c]);
+    ++seen;
+  }
+  return {{"accuracy", all_right / total}, {"macro_f1", f1 / seen}, {"total", total}, {"missing", missing}};
+}
+
+}  // namespace
+
+Measures score_file(const std::string& task, const std::string& data, const std::string& predictions,
+                    const ColumnSpec& columns) {
+  family_of(task);
+  if (task == "squad" || task == "definition-qa") {
+    const data::SquadTask questions = task == "squad"
+                                          ? data::load_squad(data, data::Purpose::kEvaluate)
+                                          : data::load_definition_qa(data, data::Purpose::kEvaluate);
+    const data::SquadScore score =
+        data::score_predictions(questions.test, data::read_predictions(predictions));
+    return {{"exact_match", score.exact_match},
+            {"f1", score.f1},
+            {"total", static_cast<double>(score.total)},
+            {"missing", static_cast<double>(score.missing)}};
+  }
+  if (task == "mlm" || task == "clm") {
+    throw ConfigError("the task {} has no predictions file to score; use `syncopate evaluate` with the model",
+                      task);
+  }
+  const Labelled truth = load_labels(task, data, columns);
+  return score_labels(truth, read_labels(predictions, truth));
+}
+
+}  // namespace syncopate::run

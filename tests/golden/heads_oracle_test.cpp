@@ -206,6 +206,10 @@ void expect_gradients_agree(const std::filesystem::path& folder, const tensor::B
   const auto right = found(true, true, batch);
   for (const auto& [plain, whole] : {std::pair{false, false}, {false, true}, {true, false}}) {
     for (const auto& [name, gradient] : found(plain, whole, batch)) {
+      if (name.ends_with("key.bias")) {  // zero but for rounding
+        EXPECT_LT(gradient.abs().max().template item<double>(), 1e-5) << name;
+        continue;
+      }
       const double largest = right.at(name).abs().max().template item<double>();
       EXPECT_LT((gradient - right.at(name)).abs().max().template item<double>(), 1e-5 * largest + 1e-7)
           << name << plain << whole;

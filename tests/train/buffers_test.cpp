@@ -119,7 +119,10 @@ TEST_P(Buffers, TheRanksMeanIsEvaluatedAndKept) {
     EXPECT_EQ(each.calls, 4) << "a count has no mean";
   }
   EXPECT_NE(all[0].after.back(), all[1].after.back()) << "ranks see different examples";
-  EXPECT_NE(all[0].before[1], all[1].before[1]) << "and keep their own in between";
+  // Two steps are an epoch, which ends with an evaluation: ranks go on with their own.
+  ASSERT_EQ(all[0].evaluated_with.size(), 2u);
+  for (const Seen& each : all) EXPECT_EQ(each.before[2], each.after[1]);
+  EXPECT_NE(all[0].before[2], all[1].before[2]);
 }
 
 TEST_P(Buffers, BroadcastBeginsEveryStepWithThoseOfRankZero) {
@@ -131,6 +134,10 @@ TEST_P(Buffers, BroadcastBeginsEveryStepWithThoseOfRankZero) {
   }
   EXPECT_EQ(all[0].before[1], all[0].after[0]);
   EXPECT_NE(all[0].after[0], all[1].after[0]);
+  for (const Seen& each : all) {
+    EXPECT_EQ(each.left, all[0].after.back()) << "and ends with them";
+    EXPECT_EQ(each.evaluated_with.back(), each.left);
+  }
 }
 
 TEST(BuffersAlone, OneRankKeepsItsOwn) {

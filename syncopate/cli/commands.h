@@ -11,6 +11,7 @@ using Command = std::function<int()>;
 Command add_train(CLI::App& program, char** argv);
 Command add_evaluate(CLI::App& program);
 Command add_predict(CLI::App& program);
+Command add_score(CLI::App& program);
 Command add_tokenize(CLI::App& program);
 Command add_compare(CLI::App& program);
 

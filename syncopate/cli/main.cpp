@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
   add(add_train(program, argv));
   add(add_evaluate(program));
   add(add_predict(program));
+  add(add_score(program));
   add(add_tokenize(program));
   add(add_compare(program));
   try {

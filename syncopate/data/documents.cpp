@@ -1,6 +1,7 @@
 #include "syncopate/data/documents.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "syncopate/base/error.h"

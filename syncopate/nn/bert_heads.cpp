@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -9,6 +10,24 @@
 #include "syncopate/nn/initialize.h"
 
 namespace syncopate::nn {
+namespace {
+
+/// Cross entropy of a place among a text's own positions. Padding is no choice: how much there is depends on
+/// the batch that an example happens to be in, and so on the number of workers.
+Loss place_loss(const at::Tensor& logits_BL, const at::Tensor& padding_BL, const at::Tensor& places_B,
+                double smoothing) {
+  const at::Tensor among_BL = logits_BL.to(at::kFloat).masked_fill(padding_BL, -INFINITY);
+  Loss loss = cross_entropy(among_BL, places_B);
+  if (smoothing > 0) {
+    const at::Tensor logs_BL = at::log_softmax(among_BL, -1).masked_fill(padding_BL, 0);
+    const at::Tensor spread = -(logs_BL.sum(-1) / padding_BL.logical_not().sum(-1)).sum();
+    loss.sum = (1 - smoothing) * loss.sum + smoothing * spread;
+  }
+  return loss;
+}
+
+}  // namespace
+
 BertClassifier::BertClassifier(const BertConfig& config)
     : Bert(config, Reads::kFirst),
       pooler_(linear_params(config.hidden, config.hidden)),
@@ -78,8 +97,9 @@ at::Tensor BertQuestionAnswering::head(const at::Tensor& hidden_BLD, const Batch
 }
 
 Loss BertQuestionAnswering::loss(const at::Tensor& logits, const Batch& batch) const {
-  const Loss start = cross_entropy(logits.select(2, 0), batch.at("starts"), smoothing());
-  const Loss end = cross_entropy(logits.select(2, 1), batch.at("ends"), smoothing());
+  const at::Tensor padding_BL = batch.at("attention_mask").eq(0);
+  const Loss start = place_loss(logits.select(2, 0), padding_BL, batch.at("starts"), smoothing());
+  const Loss end = place_loss(logits.select(2, 1), padding_BL, batch.at("ends"), smoothing());
   return {(start.sum + end.sum) / 2, start.count};
 }
 

@@ -47,7 +47,8 @@ class BertMaskedLm final : public Bert {
 };
 
 /// Where an answer starts and ends (BertForQuestionAnswering). A batch holds "starts" and "ends" [B] for the
-/// loss, the mean of both cross entropies. Output: logits [B, L, 2].
+/// loss, the mean of both cross entropies over a text's own positions (padding is none). Output: logits [B,
+/// L, 2].
 class BertQuestionAnswering final : public Bert {
  public:
   explicit BertQuestionAnswering(const BertConfig& config);

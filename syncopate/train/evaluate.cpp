@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -44,7 +45,8 @@ record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm
   record::EvalRecord record;
   record.loss = sum[0] / std::max(1.0, sum[1]);
   record.examples = dataset.size();
-  metric.conclude(group, record);
+  // Answers taken from what is no number mean nothing (and cannot be sent as text): every rank sees that.
+  if (std::isfinite(record.loss)) metric.conclude(group, record);
   record.seconds = watch.seconds();
   return record;
 }

@@ -38,11 +38,14 @@ class Squad : public Metric {
   Squad(std::shared_ptr<const data::SquadDataset> dataset, const std::vector<data::Question>& questions)
       : dataset_(std::move(dataset)), questions_(questions) {
     options_.may_be_empty = data::has_impossible(questions_);
-    options_.n_best = 3;  // of a window: the answer is the best of all, the others only settle ties of text
   }
 
   void add(const at::Tensor& output, const tensor::Batch& batch) override {
     collect_spans(*dataset_, output, batch, options_, spans_);
+    // The answer is a best span of some window: no need to send the others.
+    for (size_t i = spans_.size() - static_cast<size_t>(batch.size()); i < spans_.size(); ++i) {
+      if (spans_[i].candidates.size() > kSent) spans_[i].candidates.resize(kSent);
+    }
   }
 
   void conclude(comm::Group& group, record::EvalRecord& record) override {
@@ -61,6 +64,7 @@ class Squad : public Metric {
   }
 
  private:
+  static constexpr size_t kSent = 3;
   std::shared_ptr<const data::SquadDataset> dataset_;
   const std::vector<data::Question>& questions_;
   data::AnswerOptions options_;

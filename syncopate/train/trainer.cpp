@@ -52,20 +52,41 @@ TrainResult Trainer::run(bool resume) {
     // Before the epoch that the steps reached into is closed: a longer run goes on in it.
     if (result_.steps > first) save(result_.steps);
     if (sums_.count > 0) end_of_epoch(result_.steps);
+    settle_buffers();
   }
   result_.bytes_sent = bytes_sent_by_all();
   if (parts_.replica.loss_scale != nullptr) result_.skipped = parts_.replica.loss_scale->skipped();
   return result_;
 }
 
-void Trainer::average_buffers() {
+bool Trainer::buffers_differ() const {
+  return parts_.group.size() > 1 && !parts_.replica.model.every_rank_computes();
+}
+
+void Trainer::settle_buffers() {
+  if (!buffers_differ()) return;
   const double workers = parts_.group.size();
-  if (workers == 1) return;
   for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
-    if (!buffer.is_floating_point()) continue;
-    at::Tensor(buffer).div_(workers);
-    parts_.group.all_reduce(buffer, comm::Op::kSum).wait();
+    if (options_.broadcast_buffers) {
+      parts_.group.broadcast(buffer, 0).wait();
+    } else if (buffer.is_floating_point()) {
+      at::Tensor(buffer).div_(workers);
+      parts_.group.all_reduce(buffer, comm::Op::kSum).wait();
+    }
   }
+}
+
+std::vector<tensor::NamedTensor> Trainer::buffers_of_others() {
+  std::vector<tensor::NamedTensor> others;
+  if (!buffers_differ() || options_.broadcast_buffers) return others;
+  for (int rank = 1; rank < parts_.group.size(); ++rank) {
+    for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
+      const at::Tensor copy = buffer.clone();
+      parts_.group.broadcast(copy, rank).wait();
+      others.push_back({fmt::format("rank{}.buffer.{}", rank, name), copy});
+    }
+  }
+  return others;
 }
 
 double Trainer::bytes_sent_by_all() {
@@ -143,12 +164,16 @@ void Trainer::end_of_epoch(int64_t steps_done) {
 void Trainer::evaluate_now(int64_t steps_done) {
   if (parts_.test == nullptr || eval_step_ == steps_done) return;
   phase(steps_done, "evaluation");
-  average_buffers();
+  std::vector<at::Tensor> own;  // training goes on with them, whenever a run is evaluated
+  for (const auto& named : parts_.replica.model.buffers()) own.push_back(named.tensor.clone());
+  settle_buffers();
   const auto metric = parts_.metric();
   record::EvalRecord record =
       evaluate(parts_.replica.model, *parts_.test, parts_.group, *metric,
                {.batch_size = options_.eval_batch, .precision = parts_.replica.precision});
   if (!std::isfinite(record.loss)) diverged(steps_done);
+  const auto buffers = parts_.replica.model.buffers();
+  for (size_t i = 0; i < own.size(); ++i) at::Tensor(buffers[i].tensor).copy_(own[i]);
   record.step = steps_done;
   result_.eval = record;
   eval_step_ = steps_done;
@@ -159,11 +184,12 @@ void Trainer::evaluate_now(int64_t steps_done) {
 void Trainer::save(int64_t steps_done) {
   if (options_.checkpoint.empty()) return;
   phase(steps_done, "checkpoint");
-  average_buffers();
+  const std::vector<tensor::NamedTensor> others = buffers_of_others();
   const double bytes_sent = bytes_sent_by_all();
   if (parts_.group.rank() == 0) {
     Checkpoint checkpoint;
     checkpoint.tensors = state_of(parts_.replica);
+    checkpoint.tensors.insert(checkpoint.tensors.end(), others.begin(), others.end());
     nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
     for (const auto& epoch : result_.epochs) epochs.push_back(record::to_json(epoch));
     checkpoint.state = {{"steps_done", steps_done},
@@ -189,6 +215,17 @@ void Trainer::save(int64_t steps_done) {
   parts_.listener.saved(steps_done);
 }
 
+void Trainer::restore_own_buffers(const std::vector<tensor::NamedTensor>& saved) {
+  const std::vector<tensor::NamedTensor> others = buffers_of_others();  // their names and shapes
+  if (parts_.group.rank() == 0) restore_tensors(saved, others, options_.checkpoint);
+  const auto buffers = parts_.replica.model.buffers();
+  for (size_t i = 0; i < others.size(); ++i) {
+    parts_.group.broadcast(others[i].tensor, 0).wait();
+    const bool mine = parts_.group.rank() == static_cast<int>(1 + i / buffers.size());
+    if (mine) at::Tensor(buffers[i % buffers.size()].tensor).copy_(others[i].tensor);
+  }
+}
+
 int64_t Trainer::restore() {
   // Rank 0 alone reads the file: other machines need not see it.
   Checkpoint checkpoint;
@@ -200,6 +237,7 @@ int64_t Trainer::restore() {
     text = checkpoint.state.dump();
   }
   for (const auto& [name, tensor] : into) parts_.group.broadcast(tensor, 0).wait();
+  restore_own_buffers(checkpoint.tensors);
   checkpoint.state = nlohmann::ordered_json::parse(comm::share_text(parts_.group, text, 0));
   const auto& state = checkpoint.state;
   parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));

@@ -82,9 +82,14 @@ class Trainer {
   void save(int64_t steps_done);
   int64_t restore();
   double bytes_sent_by_all();  ///< collective
-  /// Ranks may differ in what their batch norms have seen: their mean is what is evaluated and saved.
-  /// Collective.
-  void average_buffers();
+  /// Ranks may differ in what their batch norms have seen.
+  bool buffers_differ() const;
+  /// Makes buffers equal for what is evaluated or is the result: the ranks' mean, or rank 0's where those are
+  /// broadcast. Collective.
+  void settle_buffers();
+  /// What a checkpoint must hold beside rank 0's own. Collective.
+  std::vector<tensor::NamedTensor> buffers_of_others();
+  void restore_own_buffers(const std::vector<tensor::NamedTensor>& saved);  ///< `saved`: rank 0's alone
   void phase(int64_t step, const char* name) { parts_.listener.phase(step, name); }
 
   Parts parts_;

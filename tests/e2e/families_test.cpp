@@ -1,0 +1,166 @@
+// Every family through the program: train with two workers, score again alone, predict.
+#include <fstream>
+#include <set>
+
+#include "tests/e2e/program.h"
+
+namespace syncopate::test {
+namespace {
+
+class FamilyCommands : public Program {};
+
+TEST_F(FamilyCommands, MaskedWords) {
+  const Json result = trained("mlm", "run", two_workers());
+  EXPECT_EQ(result["workers"], 2);
+  EXPECT_GT(result["eval"]["perplexity"], 1);
+  // The masks of an evaluation go by the run's seed.
+  const Json score = evaluated("mlm", "run", "/valid.txt", {"--seed", "5"});
+  expect_recorded(score, result);
+  EXPECT_NE(evaluated("mlm", "run", "/valid.txt", {"--seed", "6"})["perplexity"], score["perplexity"]);
+
+  const CommandResult filled = run({"predict", "--task", "mlm", "--model", folder_ / "run", "--best", "3",
+                                    "--prompt", "the [MASK] cat sleeps near the [MASK]"});
+  ASSERT_EQ(filled.exit_code, 0) << filled.err;
+  const Json answer = Json::parse(filled.out);
+  EXPECT_EQ(answer["text"], "the [MASK] cat sleeps near the [MASK]");
+  ASSERT_EQ(answer["masks"].size(), 2u);
+  for (const Json& candidates : answer["masks"]) {
+    ASSERT_EQ(candidates.size(), 3u);
+    EXPECT_GE(candidates[0]["probability"], candidates[1]["probability"]);
+    EXPECT_FALSE(candidates[0]["word"].get<std::string>().empty());
+  }
+  EXPECT_NE(answer["masks"][0], answer["masks"][1]);
+  expect_complaint(run({"predict", "--task", "mlm", "--model", folder_ / "run", "--prompt", "the cat"}), 3,
+                   "has no [MASK]");
+  expect_complaint(run({"predict", "--task", "mlm", "--model", folder_ / "run"}), 2, "needs a text");
+  expect_complaint(run({"evaluate", "--task", "squad", "--data", data_for("squad") + "/dev.json", "--model",
+                        folder_ / "run"}),
+                   3, "has no head for questions");
+}
+
+TEST_F(FamilyCommands, NextWords) {
+  const Json result = trained("clm", "run", two_workers());
+  EXPECT_GT(result["eval"]["perplexity"], 1);
+  expect_recorded(evaluated("clm", "run", "/valid.txt", {}), result);
+  const auto continued = [&](const std::string& seed, const std::string& temperature) {
+    const CommandResult answer =
+        run({"predict", "--task", "clm", "--model", folder_ / "run", "--prompt", "the red cat", "--prompt",
+             "a", "--tokens", "12", "--seed", seed, "--temperature", temperature});
+    EXPECT_EQ(answer.exit_code, 0) << answer.err;
+    EXPECT_EQ(Json::parse(answer.out.substr(0, answer.out.find('\n')))["text"], "the red cat");
+    return answer.out;
+  };
+  const std::string first = continued("1", "1");
+  EXPECT_EQ(continued("1", "1"), first);
+  EXPECT_NE(continued("2", "1"), first);
+  EXPECT_EQ(continued("2", "0"), continued("1", "0")) << "the likeliest word needs no luck";
+}
+
+TEST_F(FamilyCommands, Questions) {
+  const Json result = trained("squad", "run", two_workers_and({"--steps", "60"}));
+  expect_recorded(evaluated("squad", "run", "/dev.json", {"--stride", "8"}), result);
+  const std::string dev = data_for("squad") + "/dev.json";
+  const CommandResult answered = run({"predict", "--task", "squad", "--data", dev, "--model", folder_ / "run",
+                                      "--stride", "8", "--out", folder_ / "answers.json"});
+  ASSERT_EQ(answered.exit_code, 0) << answered.err;
+  const Json answers = Json::parse(read_text(folder_ / "answers.json"));
+  size_t questions = 0, exact = 0;
+  for (const Json& paragraph : Json::parse(read_text(dev))["data"][0]["paragraphs"]) {
+    for (const Json& question : paragraph["qas"]) {
+      ++questions;
+      const auto answer = answers.at(question["id"].get<std::string>()).get<std::string>();
+      EXPECT_NE(paragraph["context"].get<std::string>().find(answer), std::string::npos) << answer;
+      std::string gold = question["answers"][0]["text"];
+      if (gold.starts_with("the ")) gold = gold.substr(4);  // articles do not count, nor stops
+      std::string given = answer;
+      if (given.starts_with("the ") || given.starts_with("The ")) given = given.substr(4);
+      if (given.ends_with(".")) given.pop_back();
+      exact += given == gold ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(answers.size(), questions);
+  EXPECT_NEAR(result["eval"]["exact_match"].get<double>(),
+              100.0 * static_cast<double>(exact) / static_cast<double>(questions), 1e-9);
+  EXPECT_EQ(result["eval"]["examples"], questions);
+}
+
+TEST_F(FamilyCommands, QuestionsAboutWordNet) {
+  if (!std::filesystem::exists("/usr/share/wordnet/data.noun")) GTEST_SKIP() << "needs WordNet";
+  const CommandResult result = run({"train",
+                                    "--task",
+                                    "definition-qa",
+                                    "--limit",
+                                    "12",
+                                    "--set",
+                                    "task.test_limit=5",
+                                    "--steps",
+                                    "2",
+                                    "--global-batch",
+                                    "4",
+                                    "--max-length",
+                                    "96",
+                                    "--set",
+                                    "task.stride=16",
+                                    "--set",
+                                    "model.vocab_size=500",
+                                    "--threads",
+                                    "1",
+                                    "--strategy",
+                                    "ddp",
+                                    "--workers",
+                                    "2",
+                                    "--out",
+                                    folder_ / "run"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json record = Json::parse(read_text(folder_ / "run/result.json"));
+  EXPECT_EQ(record["eval"]["examples"], 5);
+  EXPECT_TRUE(record["eval"].contains("f1"));
+}
+
+TEST_F(FamilyCommands, ImagesWithOneBatchNorm) {
+  const Words settings{"--set", "model.batch_norm=sync", "--optimizer", "sgd", "--lr", "0.05"};
+  Words alone = settings;
+  alone.insert(alone.end(), {"--strategy", "single"});
+  const Json one = trained("idx", "one", alone);
+  const Json result = trained("idx", "two", two_workers_and(settings));
+  const auto losses = losses_of(folder_ / "one"), shared = losses_of(folder_ / "two");
+  ASSERT_EQ(losses.size(), shared.size());
+  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], shared[i], 1e-4 * losses[i]);
+  trained("idx", "local", two_workers_and({"--optimizer", "sgd", "--lr", "0.05"}));
+  EXPECT_GT(std::abs(losses_of(folder_ / "local").front() - losses.front()), 1e-3 * losses.front());
+
+  expect_recorded(evaluated("idx", "two", "", {}), result);
+  const CommandResult answered =
+      run({"predict", "--task", "idx", "--data", data_for("idx"), "--model", folder_ / "two", "--best", "2"});
+  ASSERT_EQ(answered.exit_code, 0) << answered.err;
+  std::istringstream lines(answered.out);
+  const std::string labels = read_text(folder_ / "idx/t10k-labels-idx1-ubyte").substr(8);
+  size_t count = 0;
+  double right = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const Json answer = Json::parse(line);
+    EXPECT_EQ(answer["index"], count);
+    ASSERT_EQ(answer["best"].size(), 2u);
+    right += answer["label"] == std::to_string(static_cast<int>(labels[count])) ? 1 : 0;
+  }
+  ASSERT_EQ(count, 23u);
+  EXPECT_NEAR(right / 23, result["eval"]["accuracy"].get<double>(), 1e-9);
+}
+
+TEST_F(FamilyCommands, Tables) {
+  const Json result = trained("csv", "run", two_workers_and({"--steps", "40"}));
+  EXPECT_GT(result["eval"]["accuracy"], 0.5);
+  expect_recorded(evaluated("csv", "run", "/dev.csv", {"--text", "text", "--label", "label"}), result);
+  // To predict, no labels are needed.
+  write_text(folder_ / "new.csv", "text\n\"red, the cat\"\n\"green, the dog\"\n");
+  const CommandResult answered = run({"predict", "--task", "csv", "--data", folder_ / "new.csv", "--text",
+                                      "text", "--model", folder_ / "run", "--out", folder_ / "answers"});
+  ASSERT_EQ(answered.exit_code, 0) << answered.err;
+  const auto lines = read_json_lines(folder_ / "answers");
+  ASSERT_EQ(lines.size(), 2u);
+  const std::set<std::string> labels{"house", "garden", "river"};
+  for (const Json& line : lines) EXPECT_TRUE(labels.contains(line["label"].get<std::string>())) << line;
+}
+
+}  // namespace
+}  // namespace syncopate::test

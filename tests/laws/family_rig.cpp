@@ -1,0 +1,179 @@
+#include "tests/laws/family_rig.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <mutex>
+
+#include "syncopate/comm/metered.h"
+#include "syncopate/data/loader.h"
+#include "syncopate/parallel/local_engine.h"
+#include "syncopate/run/build.h"
+#include "syncopate/train/trainer.h"
+#include "tests/contract/ranks.h"
+
+namespace syncopate::test {
+namespace {
+
+/// Notes what this rank's loss was a sum over.
+class CountingEngine : public parallel::Engine {
+ public:
+  parallel::LocalLoss run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
+                          uint64_t noise_key, const parallel::EngineEvents& events) override {
+    const parallel::LocalLoss loss = inner_.run(replica, micro, noise_key, events);
+    counts.push_back(loss.count);
+    return loss;
+  }
+  std::vector<int64_t> counts;
+
+ private:
+  parallel::LocalEngine inner_;
+};
+
+class MeanOfMeans : public parallel::Strategy {
+ public:
+  MeanOfMeans(std::unique_ptr<parallel::Strategy> inner, const comm::Group& group,
+              const CountingEngine& engine)
+      : inner_(std::move(inner)), group_(group), engine_(engine) {}
+  void start(parallel::Replica& replica) override { inner_->start(replica); }
+  void step(parallel::Replica& replica) override {
+    const auto mine = static_cast<double>(engine_.counts.back());
+    if (mine > 0) replica.params.grads.mul_(replica.count / (group_.size() * mine));
+    inner_->step(replica);
+  }
+
+ private:
+  std::unique_ptr<parallel::Strategy> inner_;
+  const comm::Group& group_;
+  const CountingEngine& engine_;
+};
+
+class Losses : public train::Listener {
+ public:
+  Losses(FamilyTrace& trace, bool writes, int64_t stop_after)
+      : trace_(trace), writes_(writes), stop_after_(stop_after) {}
+  void step(const record::StepRecord& record, double) override {
+    if (writes_) trace_.losses.push_back(record.loss);
+    ++done_;
+  }
+  bool stop_requested() override { return stop_after_ > 0 && done_ + 1 >= stop_after_; }
+
+ private:
+  FamilyTrace& trace_;
+  bool writes_;
+  int64_t stop_after_, done_ = 0;
+};
+
+at::Tensor joined(const std::vector<tensor::NamedTensor>& tensors) {
+  std::vector<at::Tensor> flat;
+  for (const auto& each : tensors) flat.push_back(each.tensor.detach().to(at::kDouble).flatten());
+  return flat.empty() ? at::Tensor() : at::cat(flat);
+}
+
+void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyTrace& trace) {
+  const run::RunSpec& spec = run.spec;
+  comm::Metered group(std::move(mine));
+  const int rank = group.rank();
+  run::Materials materials = run::family_of(spec.task.name).make(spec, group);
+  tensor::FlatParams params(materials.model->parameters());
+  const auto optimizer = run::make_optimizer(spec.optim, params);
+  parallel::Replica replica{
+      .model = *materials.model, .params = params, .optimizer = *optimizer, .clip = spec.optim.clip};
+  CountingEngine engine;
+  auto strategy = run::make_strategy(spec.strategy, group);
+  if (run.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group, engine);
+  if (materials.connect) materials.connect(group);
+  data::Loader loader(materials.train, {.global_batch = spec.examples_per_step(),
+                                        .workers = group.size(),
+                                        .rank = rank,
+                                        .accumulate = static_cast<int>(spec.train.accumulate),
+                                        .seed = static_cast<uint64_t>(spec.train.seed),
+                                        .keep_empty = materials.model->every_rank_computes()});
+  const auto schedule = run::make_schedule(spec.optim, spec.train.steps, spec.examples_per_step());
+  Losses listener(trace, rank == 0, run.stop_after);
+  train::Trainer trainer({.replica = replica,
+                          .engine = engine,
+                          .strategy = *strategy,
+                          .group = group,
+                          .loader = loader,
+                          .test = materials.test.get(),
+                          .metric = materials.metric,
+                          .schedule = schedule,
+                          .listener = listener},
+                         {.steps = spec.train.steps,
+                          .eval_every = 1000,  // the end alone
+                          .save_every = spec.train.save_every,
+                          .eval_batch = 7,
+                          .broadcast_buffers = spec.model.batch_norm == "broadcast",
+                          .seed = static_cast<uint64_t>(spec.train.seed),
+                          .checkpoint = run.checkpoint,
+                          .inputs = {},
+                          .environment = nlohmann::ordered_json::object()});
+  const train::TrainResult result = trainer.run(run.resume);
+  const auto at = static_cast<size_t>(rank);
+  trace.parameters[at] = params.values.clone();
+  trace.buffers[at] = joined(materials.model->buffers());
+  trace.own_counts[at] = engine.counts.front();
+  if (rank == 0 && result.eval) trace.eval = *result.eval;
+}
+
+}  // namespace
+
+run::RunSpec small_spec(const std::string& task, const std::string& data) {
+  run::RunSpec spec;
+  spec.task.name = task;
+  spec.task.data = data;
+  spec.complete();
+  spec.task.max_length = task == "squad" ? 80 : task == "cifar10" || task == "idx" ? 0 : 16;
+  spec.task.stride = 8;  // and 64 pieces for a question leave a window little room
+  spec.task.mask_rate = 0.3;
+  if (task == "csv") {
+    spec.task.text = "text";
+    spec.task.label = "label";
+  }
+  spec.model.vocab_size = 300;
+  spec.model.dropout = 0;
+  spec.train.global_batch = 11;  // no multiple of two or three
+  spec.train.steps = 24;
+  spec.train.seed = 3;
+  spec.optim.lr = 1e-3;
+  spec.optim.clip = 0;
+  spec.optim.eps = 1e-6;  // Adam makes steps of the rounding where a gradient is zero: keys' biases
+  return spec;
+}
+
+FamilyRun with_workers(run::RunSpec spec, int workers, const std::string& strategy) {
+  spec.comm.workers = workers;
+  spec.strategy.name = workers == 1 ? "single" : strategy;
+  return {.spec = std::move(spec)};
+}
+
+FamilyTrace train(const FamilyRun& run) {
+  run.spec.validate();
+  const auto workers = static_cast<size_t>(run.spec.comm.workers);
+  FamilyTrace trace;
+  trace.parameters.resize(workers);
+  trace.buffers.resize(workers);
+  trace.own_counts.resize(workers);
+  auto groups = comm::open_in_process(static_cast<int>(workers), kPatience);
+  run_threads(static_cast<int>(workers), [&](int rank) {
+    at::set_num_threads(1);
+    train_rank(run, std::move(groups[static_cast<size_t>(rank)]), trace);
+  });
+  return trace;
+}
+
+void for_each_rank_materials(const run::RunSpec& spec, const std::function<void(run::Materials&)>& use) {
+  std::mutex mutex;
+  run_ranks(static_cast<int>(spec.comm.workers), [&](comm::Group& group) {
+    run::Materials materials = run::family_of(spec.task.name).make(spec, group);
+    const std::lock_guard lock(mutex);
+    use(materials);
+  });
+}
+
+double difference(const at::Tensor& a, const at::Tensor& b) {
+  return ((a - b).abs().max() / a.abs().max()).item<double>();
+}
+
+}  // namespace syncopate::test

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "syncopate/record/record.h"
+#include "syncopate/run/materials.h"
+#include "syncopate/run/spec.h"
+
+namespace syncopate::test {
+
+/// A run of the real program's parts (what the task's family makes of the spec) with spec.comm.workers ranks
+/// as threads of this process.
+struct FamilyRun {
+  run::RunSpec spec;
+  std::filesystem::path checkpoint{};
+  bool resume = false;
+  int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
+  bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
+};
+
+struct FamilyTrace {
+  std::vector<double> losses;          ///< global mean, by step
+  std::vector<at::Tensor> parameters;  ///< flat, by rank
+  std::vector<at::Tensor> buffers;     ///< all in one, by rank; empty where the model has none
+  std::vector<int64_t> own_counts;     ///< by rank: what its loss was a sum over, in the first step
+  record::EvalRecord eval;
+};
+
+/// A spec for small data: few words, short texts, no dropout, steps past an epoch's uneven end.
+run::RunSpec small_spec(const std::string& task, const std::string& data);
+
+FamilyTrace train(const FamilyRun& run);
+
+/// The same spec for so many workers.
+FamilyRun with_workers(run::RunSpec spec, int workers, const std::string& strategy = "all-reduce");
+
+/// Calls `use` with what the family makes of the spec, on every rank, one after the other.
+void for_each_rank_materials(const run::RunSpec& spec, const std::function<void(run::Materials&)>& use);
+
+double difference(const at::Tensor& a, const at::Tensor& b);  ///< largest, in units of the largest of a
+
+}  // namespace syncopate::test

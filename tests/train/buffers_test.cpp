@@ -1,0 +1,150 @@
+// What the trainer does with state that is not trained, such as a batch norm's running statistics.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "syncopate/parallel/local_engine.h"
+#include "syncopate/run/build.h"
+#include "syncopate/train/trainer.h"
+#include "tests/contract/ranks.h"
+
+namespace syncopate::train {
+namespace {
+
+/// Keeps a running mean of what it has seen in training, as a batch norm does, and a count.
+class Running : public nn::Model {
+ public:
+  std::vector<tensor::NamedTensor> parameters() const override { return {{"w", weight_}}; }
+  std::vector<tensor::NamedTensor> buffers() const override { return {{"seen", seen_}, {"calls", calls_}}; }
+  void set_mode(nn::Mode mode) override { training_ = mode.training; }
+  int depth() const override { return 1; }
+  using nn::Model::forward;
+  at::Tensor forward(at::Tensor, const tensor::Batch& batch, nn::LayerRange) override {
+    if (training_) {
+      before.push_back(seen_.item<double>());
+      seen_.mul_(0.5).add_(batch.at("x").mean());
+      calls_.add_(1);
+      after.push_back(seen_.item<double>());
+    } else {
+      evaluated_with.push_back(seen_.item<double>());
+    }
+    return batch.at("x") * weight_;
+  }
+  tensor::Loss loss(const at::Tensor& output, const tensor::Batch& batch) const override {
+    return {output.sum(), batch.size()};
+  }
+  std::vector<double> before, after, evaluated_with;
+
+ private:
+  at::Tensor weight_ = at::ones({1}).set_requires_grad(true);
+  at::Tensor seen_ = at::zeros({1}), calls_ = at::zeros({1}, at::kLong);
+  bool training_ = false;
+};
+
+class Numbers : public data::Dataset {
+ public:
+  int64_t size() const override { return 12; }
+  tensor::Batch collate(std::span<const int64_t> ids, uint64_t) const override {
+    tensor::Batch batch;
+    batch.ids.assign(ids.begin(), ids.end());
+    batch.fields["x"] = at::tensor(batch.ids, at::kLong).to(at::kFloat) + 1;
+    return batch;
+  }
+};
+
+class NoScore : public Metric {
+ public:
+  void add(const at::Tensor&, const tensor::Batch&) override {}
+  void conclude(comm::Group&, record::EvalRecord&) override {}
+};
+
+struct Seen {
+  std::vector<double> before, after, evaluated_with;
+  double left = 0;  ///< in the buffer, at the end
+  int64_t calls = 0;
+};
+
+std::vector<Seen> train(int ranks, bool broadcast) {
+  std::vector<Seen> all(static_cast<size_t>(ranks));
+  auto groups = comm::open_in_process(ranks, test::kPatience);
+  test::run_threads(ranks, [&](int rank) {
+    comm::Metered group(std::move(groups[static_cast<size_t>(rank)]));
+    Running model;
+    tensor::FlatParams params(model.parameters());
+    const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
+    parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
+    parallel::LocalEngine engine;
+    const auto strategy = run::make_strategy({.name = "all-reduce"}, group);
+    const auto data = std::make_shared<Numbers>();
+    data::Loader loader(data, {.global_batch = 6, .workers = ranks, .rank = rank});
+    const auto schedule = run::make_schedule({}, 4, 6);
+    Listener listener;
+    Trainer trainer({.replica = replica,
+                     .engine = engine,
+                     .strategy = *strategy,
+                     .group = group,
+                     .loader = loader,
+                     .test = data.get(),
+                     .metric = [] { return std::make_unique<NoScore>(); },
+                     .schedule = schedule,
+                     .listener = listener},
+                    {.steps = 4,
+                     .eval_every = 100,  // at the end of both epochs all the same
+                     .broadcast_buffers = broadcast,
+                     .checkpoint = {},
+                     .inputs = {},
+                     .environment = {}});
+    trainer.run(false);
+    const auto buffers = model.buffers();
+    all[static_cast<size_t>(rank)] = {.before = model.before,
+                                      .after = model.after,
+                                      .evaluated_with = model.evaluated_with,
+                                      .left = buffers[0].tensor.item<double>(),
+                                      .calls = buffers[1].tensor.item<int64_t>()};
+  });
+  return all;
+}
+
+class Buffers : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Buffers, testing::Values(2, 3));
+
+TEST_P(Buffers, TheRanksMeanIsEvaluatedAndKept) {
+  const std::vector<Seen> all = train(GetParam(), false);
+  double mean = 0;
+  for (const Seen& each : all) mean += each.after.back() / GetParam();
+  for (const Seen& each : all) {
+    EXPECT_EQ(each.left, all[0].left);
+    EXPECT_NEAR(each.left, mean, 1e-5);
+    ASSERT_FALSE(each.evaluated_with.empty());
+    EXPECT_EQ(each.evaluated_with.back(), each.left);
+    EXPECT_EQ(each.calls, 4) << "a count has no mean";
+  }
+  EXPECT_NE(all[0].after.back(), all[1].after.back()) << "ranks see different examples";
+  // Two steps are an epoch, which ends with an evaluation: ranks go on with their own.
+  ASSERT_EQ(all[0].evaluated_with.size(), 2u);
+  for (const Seen& each : all) EXPECT_EQ(each.before[2], each.after[1]);
+  EXPECT_NE(all[0].before[2], all[1].before[2]);
+}
+
+TEST_P(Buffers, BroadcastBeginsEveryStepWithThoseOfRankZero) {
+  const std::vector<Seen> all = train(GetParam(), true);
+  for (const Seen& each : all) {
+    ASSERT_EQ(each.before.size(), 4u);
+    EXPECT_EQ(each.before, all[0].before);
+    EXPECT_NE(each.after, std::vector<double>(4, each.after[0]));
+  }
+  EXPECT_EQ(all[0].before[1], all[0].after[0]);
+  EXPECT_NE(all[0].after[0], all[1].after[0]);
+  for (const Seen& each : all) {
+    EXPECT_EQ(each.left, all[0].after.back()) << "and ends with them";
+    EXPECT_EQ(each.evaluated_with.back(), each.left);
+  }
+}
+
+TEST(BuffersAlone, OneRankKeepsItsOwn) {
+  const std::vector<Seen> all = train(1, true);
+  EXPECT_EQ(all[0].left, all[0].after.back());
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].before[i], all[0].after[i - 1]);
+}
+
+}  // namespace
+}  // namespace syncopate::train

@@ -1,5 +1,4 @@
 // Every family through the program: train with two workers, score again alone, predict.
-#include <fstream>
 #include <set>
 
 #include "tests/e2e/program.h"
@@ -60,12 +59,13 @@ TEST_F(FamilyCommands, Questions) {
   const Json result = trained("squad", "run", two_workers_and({"--steps", "60"}));
   expect_recorded(evaluated("squad", "run", "/dev.json", {"--stride", "8"}), result);
   const std::string dev = data_for("squad") + "/dev.json";
-  const CommandResult answered = run({"predict", "--task", "squad", "--data", dev, "--model", folder_ / "run",
-                                      "--stride", "8", "--out", folder_ / "answers.json"});
-  ASSERT_EQ(answered.exit_code, 0) << answered.err;
-  const Json answers = Json::parse(read_text(folder_ / "answers.json"));
+  const Json score = scored("squad", "run", "/dev.json", {}, {"--stride", "8"});
+  for (const char* measure : {"exact_match", "f1"})
+    EXPECT_NEAR(score[measure].get<double>(), result["eval"][measure].get<double>(), 1e-9) << measure;
+  const Json paragraphs = Json::parse(read_text(dev)).at("data").at(0).at("paragraphs");
+  const Json answers = Json::parse(read_text(folder_ / "run.answers"));
   size_t questions = 0, exact = 0;
-  for (const Json& paragraph : Json::parse(read_text(dev))["data"][0]["paragraphs"]) {
+  for (const Json& paragraph : paragraphs) {
     for (const Json& question : paragraph["qas"]) {
       ++questions;
       const auto answer = answers.at(question["id"].get<std::string>()).get<std::string>();
@@ -82,6 +82,21 @@ TEST_F(FamilyCommands, Questions) {
   EXPECT_NEAR(result["eval"]["exact_match"].get<double>(),
               100.0 * static_cast<double>(exact) / static_cast<double>(questions), 1e-9);
   EXPECT_EQ(result["eval"]["examples"], questions);
+  // One answer less counts as wrong; the right ones give all.
+  Json fewer = answers, gold;
+  fewer.erase(fewer.begin());
+  write_text(folder_ / "fewer", fewer.dump());
+  EXPECT_EQ(score_of("squad", dev, folder_ / "fewer", {})["missing"], 1);
+  for (const Json& paragraph : paragraphs) {
+    for (const Json& question : paragraph["qas"])
+      gold[question["id"].get<std::string>()] = question["answers"][0]["text"];
+  }
+  write_text(folder_ / "gold", gold.dump());
+  EXPECT_EQ(score_of("squad", dev, folder_ / "gold", {})["exact_match"], 100);
+  EXPECT_LT(score["exact_match"], 100) << "a foil of what is all right";
+  write_text(folder_ / "torn", "{\"a\": ");
+  expect_complaint(run({"score", "--task", "squad", "--data", dev, "--predictions", folder_ / "torn"}), 3,
+                   "torn");
 }
 
 TEST_F(FamilyCommands, QuestionsAboutWordNet) {
@@ -130,18 +145,16 @@ TEST_F(FamilyCommands, ImagesWithOneBatchNorm) {
   EXPECT_GT(std::abs(losses_of(folder_ / "local").front() - losses.front()), 1e-3 * losses.front());
 
   expect_recorded(evaluated("idx", "two", "", {}), result);
-  const CommandResult answered =
-      run({"predict", "--task", "idx", "--data", data_for("idx"), "--model", folder_ / "two", "--best", "2"});
-  ASSERT_EQ(answered.exit_code, 0) << answered.err;
-  std::istringstream lines(answered.out);
+  const Json score = scored("idx", "two", "", {}, {"--best", "2"});
+  for (const char* measure : {"accuracy", "macro_f1"})
+    EXPECT_NEAR(score[measure].get<double>(), result["eval"][measure].get<double>(), 1e-9) << measure;
   const std::string labels = read_text(folder_ / "idx/t10k-labels-idx1-ubyte").substr(8);
   size_t count = 0;
   double right = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    const Json answer = Json::parse(line);
+  for (const Json& answer : read_json_lines(folder_ / "two.answers")) {
     EXPECT_EQ(answer["index"], count);
     ASSERT_EQ(answer["best"].size(), 2u);
-    right += answer["label"] == std::to_string(static_cast<int>(labels[count])) ? 1 : 0;
+    right += answer["label"] == std::to_string(static_cast<int>(labels[count++])) ? 1 : 0;
   }
   ASSERT_EQ(count, 23u);
   EXPECT_NEAR(right / 23, result["eval"]["accuracy"].get<double>(), 1e-9);
@@ -151,6 +164,9 @@ TEST_F(FamilyCommands, Tables) {
   const Json result = trained("csv", "run", two_workers_and({"--steps", "40"}));
   EXPECT_GT(result["eval"]["accuracy"], 0.5);
   expect_recorded(evaluated("csv", "run", "/dev.csv", {"--text", "text", "--label", "label"}), result);
+  const Json score = scored("csv", "run", "/dev.csv", {"--text", "text", "--label", "label"}, {});
+  for (const char* measure : {"accuracy", "macro_f1"})
+    EXPECT_NEAR(score[measure].get<double>(), result["eval"][measure].get<double>(), 1e-9) << measure;
   // To predict, no labels are needed.
   write_text(folder_ / "new.csv", "text\n\"red, the cat\"\n\"green, the dog\"\n");
   const CommandResult answered = run({"predict", "--task", "csv", "--data", folder_ / "new.csv", "--text",

@@ -31,7 +31,7 @@ class Program : public testing::Test {
                 "--seed", "5",       "--threads", "1",      "--lr",         "1e-3",  "--global-batch",
                 "10",     "--steps", "12"};
     if (task == "csv") words.insert(words.end(), {"--text", "text", "--label", "label"});
-    if (task == "squad") words.insert(words.end(), {"--max-length", "32", "--set", "task.stride=8"});
+    if (task == "squad") words.insert(words.end(), {"--max-length", "80", "--set", "task.stride=8"});
     if (task == "mlm" || task == "clm" || task == "csv") words.insert(words.end(), {"--max-length", "16"});
     words.insert(words.end(), more.begin(), more.end());
     return run(words);
@@ -51,6 +51,28 @@ class Program : public testing::Test {
     Words words{"evaluate", "--task",       task,     "--data",    data_for(task) + file,
                 "--model",  folder_ / name, "--json", "--threads", "1"};
     words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = run(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? Json::parse(result.out) : Json();
+  }
+
+  /// `predict` on the task's test file with the run's model, and what `score` says of that file.
+  Json scored(const std::string& task, const std::string& name, const std::string& file, const Words& columns,
+              const Words& more) const {
+    const std::string data = data_for(task) + file, answers = folder_ / (name + ".answers");
+    Words words{"predict",      "--task",    task, "--data", data,   "--model",
+                folder_ / name, "--threads", "1",  "--out",  answers};
+    words.insert(words.end(), columns.begin(), columns.end());
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult predicted = run(words);
+    EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+    return score_of(task, data, answers, columns);
+  }
+
+  static Json score_of(const std::string& task, const std::string& data, const std::string& answers,
+                       const Words& columns) {
+    Words words{"score", "--task", task, "--data", data, "--predictions", answers, "--json"};
+    words.insert(words.end(), columns.begin(), columns.end());
     const CommandResult result = run(words);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.exit_code == 0 ? Json::parse(result.out) : Json();

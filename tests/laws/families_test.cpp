@@ -69,7 +69,8 @@ TEST_F(Families, NextWordsOfManyWorkersAreThoseOfOne) {
 }
 
 TEST_F(Families, QuestionsOfManyWorkersAreThoseOfOne) {
-  const run::RunSpec spec = spec_of("squad");
+  run::RunSpec spec = spec_of("squad");
+  spec.optim.eps = 1e-5;  // a window has few places with a gradient worth the name
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   EXPECT_GT(one.eval.measures.at("f1"), 0) << "nothing answered right is no test of the score";
   EXPECT_LT(one.eval.measures.at("f1"), 100);

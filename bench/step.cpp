@@ -16,6 +16,8 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/metered.h"
 #include "syncopate/nn/bert_heads.h"
+#include "syncopate/nn/initialize.h"
+#include "syncopate/nn/resnet.h"
 #include "syncopate/parallel/session.h"
 #include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
@@ -28,12 +30,52 @@ namespace {
 struct Options {
   std::string mode = "ddp", model = "bert-mini";
   int workers = 2, threads = 1;
-  int64_t vocab = 30522, batch = 8, length = 128, steps = 20, warmup = 3;
+  int64_t vocab = 30522, batch = 8, length = 128, channels = 3, side = 32, steps = 20, warmup = 3;
   double dropout = 0.1;
   bool whole_last_layer = false, dense_rows = false;
 };
 
+bool of_images(const Options& options) { return nn::is_resnet_preset(options.model); }
+bool of_masked_words(const Options& options) { return options.model == "mlm"; }
+/// The peer's masked language model is a bert-mini.
+std::string bert_of(const Options& options) { return of_masked_words(options) ? "bert-mini" : options.model; }
+
+nn::BertConfig config_of(const Options& options) {
+  nn::BertConfig config = nn::preset(bert_of(options));
+  config.vocab_size = options.vocab;
+  config.num_labels = 2;
+  config.set_dropout(options.dropout);
+  config.inner_dropout = options.dropout;
+  return config;
+}
+
+std::unique_ptr<nn::Model> make_model(const Options& options) {
+  if (of_images(options)) {
+    nn::ResNetConfig config = nn::resnet_preset(options.model);
+    config.channels = options.channels;
+    return nn::make_resnet(config, 1);
+  }
+  std::unique_ptr<nn::Bert> model;
+  if (of_masked_words(options)) {
+    model = nn::make_bert<nn::BertMaskedLm>(config_of(options), 1);
+  } else {
+    model = nn::make_bert(config_of(options), 1);
+  }
+  model->set_whole_last_layer(options.whole_last_layer);
+  return model;
+}
+
+tensor::Batch random_images(const Options& options, uint64_t key) {
+  tensor::Batch batch;
+  const at::Tensor images = at::empty({options.batch, options.channels, options.side, options.side});
+  nn::fill_normal(images, 1, key);
+  batch.fields = {{"images", images}, {"labels", at::arange(options.batch, at::kLong) % 10}};
+  batch.ids.resize(static_cast<size_t>(options.batch));
+  return batch;
+}
+
 tensor::Batch random_batch(const Options& options, uint64_t key) {
+  if (of_images(options)) return random_images(options, key);
   Rng rng(key);
   at::Tensor words = at::empty({options.batch, options.length}, at::kLong);
   int64_t* const out = words.data_ptr<int64_t>();
@@ -44,6 +86,13 @@ tensor::Batch random_batch(const Options& options, uint64_t key) {
                   {"token_type_ids", at::zeros_like(words)},
                   {"attention_mask", at::ones_like(words)},
                   {"labels", at::arange(options.batch, at::kLong) % 2}};
+  if (of_masked_words(options)) {  // every seventh position, as the peer does
+    const at::Tensor masked = at::arange(options.length, at::kLong).slice(0, 0, options.length, 7);
+    const at::Tensor rows = at::arange(options.batch, at::kLong) * options.length;
+    batch.fields["masked"] = (rows.unsqueeze(1) + masked.unsqueeze(0)).flatten();
+    batch.fields["labels"] = words.flatten().index_select(0, batch.fields["masked"]);
+  }
+  batch.real_tokens = words.numel();
   batch.ids.resize(static_cast<size_t>(options.batch));
   return batch;
 }
@@ -82,13 +131,7 @@ int work(const Options& options) {
   const run::World world = run::find_world({}, run::environment_of_process());
   comm::Membership membership = run::join(world, std::chrono::seconds(120));
   comm::Metered group(std::move(membership.group));
-  nn::BertConfig config = nn::preset(options.model);
-  config.vocab_size = options.vocab;
-  config.num_labels = 2;
-  config.set_dropout(options.dropout);
-  config.inner_dropout = options.dropout;
-  const auto model = nn::make_bert(config, 1);
-  model->set_whole_last_layer(options.whole_last_layer);
+  const auto model = make_model(options);
   std::unique_ptr<parallel::Strategy> strategy;
   if (options.mode == "reducer") {
     const char* const store = ::getenv("BENCH_STORE");
@@ -121,12 +164,15 @@ int work(const Options& options) {
   worst[2] = 1e3 * median(applies);
   worst[3] = 1e3 * median(waits);
   group.all_reduce(worst, comm::Op::kMax).wait();
-  const double products = products_ms(options, config);  // while the other ranks do the same: one core each
+  // While the other ranks do the same: one core each.
+  const bool classifier = !of_images(options) && !of_masked_words(options);
+  const double products = classifier ? products_ms(options, config_of(options)) : 0;
   if (group.rank() == 0) {
     const double ms = worst[0].item<double>(), apply = worst[2].item<double>(),
                  wait = worst[3].item<double>();
     const nlohmann::ordered_json result{
         {"mode", options.mode},
+        {"model", options.model},
         {"workers", group.size()},
         {"batch", options.batch},
         {"seq", options.length},
@@ -146,10 +192,14 @@ int work(const Options& options) {
 
 int run_bench(int argc, char** argv) {
   Options options;
-  CLI::App app{"One training step of a BERT, in milliseconds"};
+  CLI::App app{"One training step, in milliseconds"};
   app.add_option("--mode", options.mode, "single, gather-scatter, all-reduce, ddp or reducer (c10d's)")
       ->capture_default_str();
-  app.add_option("--model", options.model)->capture_default_str();
+  app.add_option("--model", options.model,
+                 "a BERT preset (two classes), mlm (a bert-mini), resnet-18 or resnet-8")
+      ->capture_default_str();
+  app.add_option("--channels", options.channels)->capture_default_str();
+  app.add_option("--side", options.side)->capture_default_str();
   app.add_option("--workers", options.workers)->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
   app.add_option("--vocab", options.vocab)->capture_default_str();

@@ -2,9 +2,11 @@
 """Sets Syncopate's training step beside PyTorch's: interleaved runs on this machine, medians, ratios.
 
     bench/step_against_peer.py [--build build] [--peer ../shared/peers/torch_peer.py] [--rounds 5] [--out report.md]
+    bench/step_against_peer.py --models mlm,resnet-18,resnet-8
 
 The peer gets the same threads, OpenBLAS core type and sizes: bert-mini, 30,522 words, batch 8, length 128 without
-padding, dropout 0.1 at every place where the peer has it, 2 workers.
+padding, dropout 0.1 at every place where the peer has it, 2 workers. With --models other models are compared instead,
+by ddp: mlm is the same BERT with a decoder at every seventh position; the residual networks get CIFAR's shape, batch 32.
 """
 import argparse
 import json
@@ -29,6 +31,32 @@ def run(command, environment):
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
+def compare_models(options, program, environment, steps, first):
+    lines = ["| model | ours, ms | PyTorch, ms | ratio | of each round | ours, MiB | PyTorch, MiB |", "|---|---|---|---|---|---|---|"]
+    models = options.models.split(",")
+    rows = {model: [] for model in models}
+    for round_number in range(options.rounds):
+        for model in models:
+            sizes = ["--batch", str(options.batch)] if model.startswith("resnet") else []
+            ours = run([program, "--mode", "ddp", "--model", model, *sizes, *steps], os.environ)
+            theirs = run([options.python, options.peer, "--workers", "2", "--mode", "ddp", "--model", model, *sizes, *steps],
+                         environment)
+            rows[model].append((ours, theirs))
+        print(f"round {round_number + 1} of {options.rounds} done", file=sys.stderr)
+    for model in models:
+        middle = lambda side, key: statistics.median(pair[side][key] for pair in rows[model])
+        ratios = [pair[0]["ms_per_iteration"] / pair[1]["ms_per_iteration"] for pair in rows[model]]
+        lines.append("| {} | {:.0f} | {:.0f} | {:.2f} | {} | {:.0f} | {:.0f} |".format(
+            model, middle(0, "ms_per_iteration"), middle(1, "ms_per_iteration"), statistics.median(ratios),
+            " ".join(f"{ratio:.2f}" for ratio in ratios), middle(0, "peak_rss_mib"), middle(1, "peak_rss_mib")))
+    lines += ["", f"- {first['compute']}",
+              f"- PyTorch: {rows[models[0]][0][1]['peer']}; {options.rounds} interleaved rounds of {options.steps} steps, medians"]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.out:
+        options.out.write_text(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     shared = pathlib.Path(os.environ.get("SYNCOPATE_SHARED", ROOT.parent / "shared"))
@@ -37,6 +65,8 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--models", default="", help="mlm, resnet-18, resnet-8, by commas")
+    parser.add_argument("--batch", type=int, default=32, help="of the residual networks")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
     program = options.build / "bench/step"
@@ -48,6 +78,8 @@ def main():
     if core:
         environment["OPENBLAS_CORETYPE"] = core[1]
 
+    if options.models:
+        return compare_models(options, program, environment, steps, first)
     variants = dict(VARIANTS)
     if "libtorch 1." not in first["compute"]:
         del variants["reducer"]  # another interface there

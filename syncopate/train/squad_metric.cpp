@@ -35,9 +35,10 @@ void append(const Json& list, std::vector<data::FeatureAnswers>& into) {
 
 class Squad : public Metric {
  public:
-  Squad(std::shared_ptr<const data::SquadDataset> dataset, const std::vector<data::Question>& questions)
-      : dataset_(std::move(dataset)), questions_(questions) {
-    options_.may_be_empty = data::has_impossible(questions_);
+  Squad(std::shared_ptr<const data::SquadDataset> dataset,
+        std::shared_ptr<const std::vector<data::Question>> questions)
+      : dataset_(std::move(dataset)), questions_(std::move(questions)) {
+    options_.may_be_empty = data::has_impossible(*questions_);
   }
 
   void add(const at::Tensor& output, const tensor::Batch& batch) override {
@@ -56,8 +57,8 @@ class Squad : public Metric {
     }
     const std::vector<std::string> answers = data::final_answers(*dataset_, all, options_);
     std::map<std::string, std::string> predictions;
-    for (size_t i = 0; i < questions_.size(); ++i) predictions[questions_[i].id] = answers[i];
-    const data::SquadScore score = data::score_predictions(questions_, predictions);
+    for (size_t i = 0; i < questions_->size(); ++i) predictions[(*questions_)[i].id] = answers[i];
+    const data::SquadScore score = data::score_predictions(*questions_, predictions);
     record.measures["exact_match"] = score.exact_match;
     record.measures["f1"] = score.f1;
     record.examples = score.total;
@@ -66,7 +67,7 @@ class Squad : public Metric {
  private:
   static constexpr size_t kSent = 3;
   std::shared_ptr<const data::SquadDataset> dataset_;
-  const std::vector<data::Question>& questions_;
+  std::shared_ptr<const std::vector<data::Question>> questions_;  ///< a metric may outlive what made it
   data::AnswerOptions options_;
   std::vector<data::FeatureAnswers> spans_;
 };
@@ -87,7 +88,7 @@ void collect_spans(const data::SquadDataset& dataset, const at::Tensor& output, 
 
 MakeMetric squad(std::shared_ptr<const data::SquadDataset> dataset, std::vector<data::Question> questions) {
   const auto kept = std::make_shared<const std::vector<data::Question>>(std::move(questions));
-  return [dataset = std::move(dataset), kept] { return std::make_unique<Squad>(dataset, *kept); };
+  return [dataset = std::move(dataset), kept] { return std::make_unique<Squad>(dataset, kept); };
 }
 
 }  // namespace syncopate::train

@@ -82,7 +82,7 @@ TEST(SquadMetricLong, TheScoreIsThatOfThePredictedAnswers) {
   const data::WordPiece tokenizer(
       {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "q", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"},
       data::TextRules{});
-  const std::vector<data::Question> questions{{"one", "q", 0, {{"a", 0}}}};
+  const std::vector<data::Question> questions{{"one", "q", 0, {{"b", 2}}}};
   const auto dataset = std::make_shared<data::SquadDataset>(
       questions, std::vector<std::string>{"a b c d e f g h i j"}, tokenizer,
       data::WindowOptions{.max_length = 16, .stride = 1, .max_question = 1});
@@ -90,12 +90,12 @@ TEST(SquadMetricLong, TheScoreIsThatOfThePredictedAnswers) {
   at::Tensor output = at::zeros({1, 14, 2});
   for (const int64_t position : {10, 11, 12}) output[0][position][0] = 5;  // starts: h i j
   for (const int64_t position : {3, 4, 5}) output[0][position][1] = 5;     // ends: a b c
-  output[0][3][0] = 4;                                                     // the fourth start: a
-  output[0][3][1] = 5.5;
+  output[0][4][0] = 4;                                                     // the fourth start: b
+  output[0][4][1] = 5.5;
   const tensor::Batch batch = dataset->collate(std::vector<int64_t>{0}, 0);
   std::vector<data::FeatureAnswers> spans;
   collect_spans(*dataset, output, batch, {}, spans);
-  ASSERT_EQ(data::final_answers(*dataset, spans, {}).front(), "a");
+  ASSERT_EQ(data::final_answers(*dataset, spans, {}).front(), "b");
   const auto alone = comm::open_alone();
   const auto metric = squad(dataset, questions)();
   metric->add(output, batch);

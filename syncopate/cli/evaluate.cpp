@@ -37,6 +37,9 @@ Command add_evaluate(CLI::App& program) {
   add_model_options(*app, arguments->spec);
   app->add_flag("--json", arguments->json, "print the score as one line of JSON");
   app->add_option("--out", arguments->out, "write the score to this file as JSON");
+  app->add_option("--mask-rate", arguments->spec.mask_rate, "mlm: share of the words that are asked for")
+      ->capture_default_str();
+  app->add_flag("--whole-words", arguments->spec.whole_words, "mlm: mask all pieces of a word together");
   app->footer("Example:\n  syncopate evaluate --task rte --data glue/RTE/dev.tsv --model runs/my-run/model");
   arguments->spec.note = [](const std::string& note) { fmt::print(stderr, "note: {}\n", note); };
   return [arguments] {

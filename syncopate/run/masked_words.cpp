@@ -106,7 +106,7 @@ Scoring score_masked_words(const ScoreSpec& spec, bool predict) {
       std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer,
                                             data::MaskOptions{.max_length = max_length,
                                                               .rate = spec.mask_rate,
-                                                              .whole_words = false,
+                                                              .whole_words = spec.whole_words,
                                                               .seed = static_cast<uint64_t>(spec.seed)});
   return made;
 }

@@ -19,8 +19,8 @@ def make_squad(data, out):
     folder = out / "squad-split"
     if (folder / "dev.json").exists(): return folder
     folder.mkdir(parents=True, exist_ok=True)
-    train = json.load(open(data / "squad_v1.1/train-v1.1.prefix.json"))["data"]
-    dev = json.load(open(data / "squad_v1.1/dev-v1.1.from-explorer.json"))["data"]
+    train = json.load(open(next((data / "squad_v1.1").glob("train*.json"))))["data"]
+    dev = json.load(open(next((data / "squad_v1.1").glob("dev*.json"))))["data"]
     held = [article for i, article in enumerate(dev) if i % 4 == 3]
     train += [article for i, article in enumerate(dev) if i % 4 != 3]
     json.dump({"version": "1.1", "data": train}, open(folder / "train.json", "w"))
@@ -77,11 +77,11 @@ def recipes(data, out):
         "sst2-books": ("84.4", ["accuracy"], lambda: tune + sst2 + books),
         "tweets-books": ("91.2 / 73.7, 90.7 / 73.5", ["accuracy", "macro_f1"],
                          lambda: tune + tweets + tweet_data() + books + "--epochs 3".split()),
-        "cifar10": ("93 asked", ["accuracy", "top5"],
+        "cifar10": ("goal 93", ["accuracy", "top5"],
                     lambda: f"--task cifar10 --data {data}/cifar10 --model resnet-18 --batch-size 128 --epochs 15 --optimizer sgd "
                             "--lr 0.1 --set optim.nesterov=true --set optim.weight_decay=5e-4 --schedule cosine --warmup 0.15 "
                             "--clip 0 --label-smoothing 0.1 --set compute.loader_threads=4".split()),
-        "fashion": ("89 asked", ["accuracy"],
+        "fashion": ("goal 89", ["accuracy"],
                     lambda: "--task idx --model resnet-8 --global-batch 128 --epochs 2 --optimizer sgd --lr 0.1 "
                             "--set optim.weight_decay=5e-4 --schedule cosine --warmup 0.1 --clip 0 "
                             "--set task.augment=false".split()),
@@ -106,6 +106,10 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     known = recipes(options.data.resolve(), options.out.resolve())
     chosen = [name for name in options.only.split(",") if name] or list(known)
+    for name in chosen:
+        if name not in known: sys.exit(f"there is no recipe {name}; there are: {', '.join(known)}")
+    for name in list(chosen):  # what a recipe starts from is run too
+        chosen += [argument[1:] for argument in known[name][2]() if argument.startswith("@") and argument[1:] not in chosen]
     seeds = [int(seed) for seed in options.seeds.split(",")]
     once = options.once.split(",")
     strategy = options.strategy or ("single" if options.workers == 1 else "ddp")
@@ -125,7 +129,6 @@ def main():
                 time.sleep(1)
             arguments[i] = str(needed)
         if (out / "DONE").exists(): return ""
-        (out / "FAILED").unlink(missing_ok=True)
         command = [str(options.build / "syncopate"), "train", *arguments, "--seed", str(seed), "--out", str(out), "--workers",
                    str(options.workers), "--strategy", strategy, "--device", options.device, "--precision", options.precision,
                    *options.extra.split()]
@@ -138,6 +141,7 @@ def main():
 
     jobs = [(name, seed) for name in chosen for seed in (seeds[:1] if name in once else seeds)]
     jobs.sort(key=lambda job: any(argument.startswith("@") for argument in known[job[0]][2]()))  # what waits comes last
+    for job in jobs: (folder(*job) / "FAILED").unlink(missing_ok=True)
     with ThreadPoolExecutor(options.jobs) as pool:
         for failure in pool.map(run, jobs):
             if failure: print(failure, file=sys.stderr, flush=True)

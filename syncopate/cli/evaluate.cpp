@@ -37,6 +37,9 @@ Command add_evaluate(CLI::App& program) {
   add_model_options(*app, arguments->spec);
   app->add_flag("--json", arguments->json, "print the score as one line of JSON");
   app->add_option("--out", arguments->out, "write the score to this file as JSON");
+  app->add_option("--documents", arguments->spec.documents,
+                  "mlm, clm: a document is a line, or what stands between blank lines: auto, line, blank")
+      ->capture_default_str();
   app->add_option("--mask-rate", arguments->spec.mask_rate, "mlm: share of the words that are asked for")
       ->capture_default_str();
   app->add_flag("--whole-words", arguments->spec.whole_words, "mlm: mask all pieces of a word together");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace syncopate::data {
@@ -30,5 +31,7 @@ void order_marks(std::vector<int32_t>& text);
 
 /// Lower case, one character to one; U+0130, whose lower case is two characters, is the caller's.
 int32_t lower(int32_t character);
+
+bool is_utf8(std::string_view text);
 
 }  // namespace syncopate::data

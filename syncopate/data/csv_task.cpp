@@ -10,6 +10,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/data/characters.h"
 #include "syncopate/data/splits.h"
 #include "syncopate/data/table.h"
 
@@ -52,9 +53,20 @@ Columns columns_of(const Table& table, const std::filesystem::path& path, const 
 }
 
 std::vector<std::string> labels_in(const Table& table, size_t column) {
+  constexpr size_t kMost = 2000;
   std::set<std::string, std::less<>> seen;
   for (size_t row = 0; row < table.rows(); ++row) {
-    if (!table.cell(row, column).empty()) seen.emplace(table.cell(row, column));
+    const std::string_view label = table.cell(row, column);
+    if (label.empty() || seen.contains(label)) continue;
+    if (!is_utf8(label)) {
+      throw DataError("{}: the label is not UTF-8; save the file as UTF-8", table.where(row));
+    }
+    seen.emplace(label);
+    if (seen.size() > kMost) {
+      throw DataError(
+          "{}: there are more than {} different labels by here; is this the column with the label?",
+          table.where(row), kMost);
+    }
   }
   std::vector<std::string> labels(seen.begin(), seen.end());
   const auto is_integer = [](const std::string& label) { return parse_integer(label).has_value(); };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/data/characters.h"
 
 namespace syncopate::data {
 namespace {
@@ -15,17 +16,6 @@ namespace {
 constexpr int64_t kLongestWord = 100;  // characters
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
-bool is_utf8(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  for (size_t i = 0; i < text.size();) {
-    int32_t character = 0;
-    const auto used = utf8proc_iterate(bytes + i, static_cast<utf8proc_ssize_t>(text.size() - i), &character);
-    if (used <= 0) return false;
-    i += static_cast<size_t>(used);
-  }
-  return true;
-}
 
 /// How many pieces of each text stay when both may take `room` together, as transformers' `longest_first`:
 /// the shorter text stays whole if it can; else both get half and the longer one (the second, if equal) the

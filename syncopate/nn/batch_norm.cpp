@@ -91,6 +91,13 @@ struct JointBatchNorm : torch::autograd::Function<JointBatchNorm> {
 
 at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
                       const BatchNormOptions& options) {
+  if (options.training && !options.sum && x_BCHW.numel() == x_BCHW.size(1)) {
+    // One value a channel has no variance to learn from; the library would divide by none.
+    params.running_mean.mul_(1 - options.momentum)
+        .add_(x_BCHW.detach().flatten().to(at::kFloat), options.momentum);
+    return at::batch_norm(x_BCHW, params.weight, params.bias, {}, {}, true, options.momentum, options.eps,
+                          true);
+  }
   if (!options.training || !options.sum) {
     return at::batch_norm(x_BCHW, params.weight, params.bias, params.running_mean, params.running_var,
                           options.training, options.momentum, options.eps, true);

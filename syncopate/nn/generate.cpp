@@ -62,13 +62,17 @@ int64_t sample_next(const at::Tensor& logits_V, const SampleOptions& options, Rn
 }
 
 std::vector<int64_t> generate(Gpt& model, std::vector<int64_t> ids, int64_t new_tokens,
-                              const SampleOptions& options, uint64_t seed, std::optional<int64_t> stop) {
+                              const SampleOptions& options, uint64_t seed, std::optional<int64_t> stop,
+                              const TrainedPart& trained) {
   validate(options);
   if (ids.empty()) throw ConfigError("there is nothing to continue; give at least one token");
   const at::NoGradGuard no_grad;
   model.set_mode({});
   Rng rng(seed);
-  const auto window = static_cast<size_t>(model.config().max_positions);
+  const int64_t positions = model.config().max_positions, words = model.config().vocab_size;
+  const auto window =
+      static_cast<size_t>(trained.positions > 0 ? std::min(trained.positions, positions) : positions);
+  const int64_t known = trained.words > 0 ? std::min(trained.words, words) : words;
   const at::Device device = model.parameters().front().tensor.device();
   for (int64_t made = 0; made < new_tokens; ++made) {
     const size_t length = std::min(window, ids.size());
@@ -82,7 +86,7 @@ std::vector<int64_t> generate(Gpt& model, std::vector<int64_t> ids, int64_t new_
     const at::Tensor hidden_BLD = model.forward({}, batch, {0, model.depth() - 1});
     const at::Tensor last_B1D = hidden_BLD.narrow(1, hidden_BLD.size(1) - 1, 1);
     const at::Tensor logits = model.forward(last_B1D, batch, {model.depth() - 1, model.depth()});
-    ids.push_back(sample_next(logits[0][0], options, rng));
+    ids.push_back(sample_next(logits[0][0].narrow(0, 0, known), options, rng));
     if (stop && ids.back() == *stop) break;
   }
   return ids;

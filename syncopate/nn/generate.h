@@ -22,10 +22,17 @@ struct SampleOptions {
 /// no sense, DivergedError when no logit is a number.
 int64_t sample_next(const at::Tensor& logits_V, const SampleOptions& options, Rng& rng);
 
-/// `ids` (at least one) followed by up to `new_tokens` more, each drawn given the last max_positions before
-/// it; ends after `stop` was drawn. Puts the model into evaluation mode. Depends on `seed` alone.
+/// What of the model is of use: positions beyond those it was trained with and words beyond the vocabulary
+/// (tables may be padded) hold nothing learned. 0: all.
+struct TrainedPart {
+  int64_t positions = 0;
+  int64_t words = 0;
+};
+
+/// `ids` (at least one) followed by up to `new_tokens` more, each drawn given the last positions before it;
+/// ends after `stop` was drawn. Puts the model into evaluation mode. Depends on `seed` alone.
 std::vector<int64_t> generate(Gpt& model, std::vector<int64_t> ids, int64_t new_tokens,
                               const SampleOptions& options, uint64_t seed,
-                              std::optional<int64_t> stop = std::nullopt);
+                              std::optional<int64_t> stop = std::nullopt, const TrainedPart& trained = {});
 
 }  // namespace syncopate::nn

@@ -135,8 +135,8 @@ void ResNet::initialize(uint64_t seed) {
   uint64_t number = 0;
   for (const Unit* each : units()) {
     const at::Tensor& weight = each->weight_OIKK;
-    const auto fed = static_cast<double>(weight.size(0) * weight.size(2) * weight.size(3));
-    fill_normal(weight, std::sqrt(2.0 / fed), mix_key(seed, number++));
+    const auto inputs = static_cast<double>(weight.size(1) * weight.size(2) * weight.size(3));
+    fill_uniform(weight, 1 / std::sqrt(inputs), mix_key(seed, number++));
     each->params.weight.detach().fill_(1);
     each->params.bias.detach().zero_();
     each->params.running_mean.zero_();

@@ -40,8 +40,8 @@ class ResNet final : public Model {
   /// Cross entropy, summed over the images.
   Loss loss(const at::Tensor& logits, const Batch& batch) const override;
 
-  /// Fresh values that depend on `seed` alone: convolutions normal by what they feed (He et al., 2015), norms
-  /// 1 and 0, the head uniform.
+  /// Fresh values that depend on `seed` alone: convolutions and head uniform within 1 / sqrt(inputs),
+  /// norms 1 and 0. With batch norm a weight's size sets how fast it turns: small ones learn faster.
   void initialize(uint64_t seed);
   void initialize_head(uint64_t seed);  ///< the last linear layer alone
 

@@ -1,6 +1,7 @@
 // Texts, single or in pairs, and the class of each: supersense, GLUE's tasks, tables.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -14,11 +15,18 @@
 namespace syncopate::run {
 namespace {
 
-/// A folder may name its classes in another order than the task: puts the head's rows into the task's.
-void align_labels(nn::BertClassifier& model, const std::vector<std::string>& labels) {
-  const std::vector<std::string>& names = model.config().labels;
-  if (names == labels || !std::is_permutation(names.begin(), names.end(), labels.begin(), labels.end()))
+/// A folder may name its classes in another order than the task: puts the head's rows into the task's. Other
+/// names altogether are taken in their order, with a note.
+void align_labels(nn::BertClassifier& model, const std::vector<std::string>& labels,
+                  std::vector<std::string>& notes) {
+  const std::vector<std::string> names = model.config().labels;
+  if (names == labels || names.empty()) return;
+  if (!std::is_permutation(names.begin(), names.end(), labels.begin(), labels.end())) {
+    notes.push_back(
+        fmt::format("the model's classes are called {}, the data's {}: they are taken in this order",
+                    fmt::join(names, ", "), fmt::join(labels, ", ")));
     return;
+  }
   std::vector<int64_t> order;
   for (const std::string& label : labels)
     order.push_back(std::find(names.begin(), names.end(), label) - names.begin());
@@ -60,7 +68,7 @@ Materials make_classification(const RunSpec& spec, comm::Group& group) {
   auto loaded = start_bert<nn::BertClassifier>(spec, start, *tokenizer, max_length,
                                                static_cast<int64_t>(task.labels.size()));
   nn::BertClassifier& model = *loaded.model;
-  if (!loaded.fresh_head) align_labels(model, task.labels);
+  if (!loaded.fresh_head) align_labels(model, task.labels, loaded.notes);
   model.name_labels(task.labels);
   made.notes = std::move(loaded.notes);
   made.notes.insert(made.notes.end(), task.notes.begin(), task.notes.end());
@@ -87,6 +95,9 @@ Scoring score_classification(const ScoreSpec& spec, bool predict) {
   const nn::BertConfig& config = loaded.model->config();
   data::TextSource source = source_of(spec.task, spec.data, spec.columns);
   source.labels = config.labels;
+  if (source.labels.empty()) {  // transformers' names for classes without one
+    for (int64_t i = 0; i < config.num_labels; ++i) source.labels.push_back(fmt::format("LABEL_{}", i));
+  }
   const data::TextTask task =
       data::load_task(source, predict ? data::Purpose::kPredict : data::Purpose::kEvaluate);
   if (config.num_labels != static_cast<int64_t>(task.labels.size())) {
@@ -94,7 +105,8 @@ Scoring score_classification(const ScoreSpec& spec, bool predict) {
         "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
         spec.model, config.num_labels, spec.task, task.labels.size());
   }
-  align_labels(*loaded.model, task.labels);
+  std::vector<std::string> notes = task.notes;
+  align_labels(*loaded.model, task.labels, notes);
   require_vocabulary_fits(tokenizer, config, spec.model, "in it");
   const int64_t max_length =
       spec.max_length > 0 ? spec.max_length
@@ -103,7 +115,7 @@ Scoring score_classification(const ScoreSpec& spec, bool predict) {
   Scoring made;
   made.test = std::make_shared<data::TextDataset>(task.test, tokenizer, max_length);
   made.metric = metric_of(task);
-  made.notes = task.notes;
+  made.notes = std::move(notes);
   made.answer = [labels = task.labels](const Scoring::ForEachOutput& outputs,
                                        const std::function<void(const std::string&)>& line) {
     outputs([&](const at::Tensor& output, const tensor::Batch& batch) {

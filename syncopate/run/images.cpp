@@ -1,6 +1,7 @@
 // cifar10, idx: images and the class of each.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,7 @@ Materials make_images(const RunSpec& spec, comm::Group&) {
   Materials made;
   std::unique_ptr<nn::ResNet> owned;
   const auto settle = [&](nn::ResNetConfig& config) {
+    require_images_fit(*task, config, start.folder);
     config.labels = task->labels;
     config.mean = normalisation.mean;
     config.std = normalisation.deviation;
@@ -66,7 +68,6 @@ Materials make_images(const RunSpec& spec, comm::Group&) {
     nn::LoadedResNet loaded = nn::load_resnet(start.folder, labels, start_seed(spec), settle);
     owned = std::move(loaded.model);
     made.notes = std::move(loaded.notes);
-    require_images_fit(*task, owned->config(), start.folder);
     if (start.fresh_head) owned->initialize_head(start_seed(spec));
   }
   nn::ResNet& model = *owned;
@@ -120,6 +121,11 @@ Scoring score_images(const ScoreSpec& spec, bool predict) {
                          .normalisation = {.mean = config.mean, .deviation = config.std}});
   made.metric = metric_of(*task);
   made.notes = task->notes;
+  if (config.side != task->height || (!config.labels.empty() && config.labels != task->labels)) {
+    made.notes.push_back(fmt::format(
+        "the model was trained on images of {} pixels to tell {}; these have {} pixels and are of {}",
+        config.side, fmt::join(config.labels, ", "), task->height, fmt::join(task->labels, ", ")));
+  }
   const auto& names = config.labels.empty() ? task->labels : config.labels;
   made.answer = [names, shown = std::min<int64_t>(spec.best, config.num_labels)](
                     const Scoring::ForEachOutput& outputs,

@@ -100,7 +100,7 @@ Scoring score_masked_words(const ScoreSpec& spec, bool predict) {
     return made;
   }
   const data::Corpus corpus = data::load_corpus(
-      {.path = spec.data, .documents = "auto", .text = spec.columns.text}, data::Purpose::kEvaluate);
+      {.path = spec.data, .documents = spec.documents, .text = spec.columns.text}, data::Purpose::kEvaluate);
   made.notes = corpus.notes;
   made.test =
       std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer,

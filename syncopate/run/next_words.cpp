@@ -93,11 +93,12 @@ Scoring score_next_words(const ScoreSpec& spec, bool predict) {
   nn::LoadedGpt loaded = nn::load_gpt(spec.model, 0);
   nn::Gpt& model = *loaded.model;
   require_pieces_fit(*pieces, model.config(), spec.model);
+  const int64_t max_length = scored_length(spec, model.config().max_positions);
   Scoring made;
   made.metric = train::perplexity(true);
   made.model = std::move(loaded.model);
   if (predict) {
-    made.answer = [&model, pieces, texts = prompts_of(spec), next = spec.continuation](
+    made.answer = [&model, pieces, max_length, texts = prompts_of(spec), next = spec.continuation](
                       const Scoring::ForEachOutput&, const std::function<void(const std::string&)>& line) {
       uint64_t number = 0;
       for (const std::string& text : texts) {
@@ -105,7 +106,8 @@ Scoring score_next_words(const ScoreSpec& spec, bool predict) {
         const std::vector<int64_t> all =
             nn::generate(model, {prompt.begin(), prompt.end()}, next.tokens,
                          {.temperature = next.temperature, .top_k = next.top_k, .top_p = next.top_p},
-                         mix_key(static_cast<uint64_t>(next.seed), number++), pieces->end_of_text());
+                         mix_key(static_cast<uint64_t>(next.seed), number++), pieces->end_of_text(),
+                         {.positions = max_length, .words = pieces->size()});
         std::vector<int32_t> added(all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), all.end());
         if (!added.empty() && added.back() == pieces->end_of_text()) added.pop_back();
         const nlohmann::ordered_json answer{{"text", text}, {"continuation", pieces->decode(added)}};
@@ -115,10 +117,9 @@ Scoring score_next_words(const ScoreSpec& spec, bool predict) {
     return made;
   }
   const data::Corpus corpus = data::load_corpus(
-      {.path = spec.data, .documents = "auto", .text = spec.columns.text}, data::Purpose::kEvaluate);
+      {.path = spec.data, .documents = spec.documents, .text = spec.columns.text}, data::Purpose::kEvaluate);
   made.notes = corpus.notes;
-  made.test = std::make_shared<data::CausalDataset>(corpus.test, *pieces,
-                                                    scored_length(spec, model.config().max_positions));
+  made.test = std::make_shared<data::CausalDataset>(corpus.test, *pieces, max_length);
   return made;
 }
 

@@ -78,10 +78,11 @@ Scoring score_questions(const ScoreSpec& spec, bool predict) {
   made.model = std::move(loaded.model);
   made.test = dataset;
   made.notes = task.notes;
-  made.answer = [dataset, questions = task.test](const Scoring::ForEachOutput& outputs,
-                                                 const std::function<void(const std::string&)>& line) {
+  made.answer = [dataset, questions = task.test, may_be_empty = spec.may_be_empty](
+                    const Scoring::ForEachOutput& outputs,
+                    const std::function<void(const std::string&)>& line) {
     data::AnswerOptions options;
-    options.may_be_empty = data::has_impossible(questions);
+    options.may_be_empty = may_be_empty || data::has_impossible(questions);
     std::vector<data::FeatureAnswers> spans;
     outputs([&](const at::Tensor& output, const tensor::Batch& batch) {
       train::collect_spans(*dataset, output, batch, options, spans);

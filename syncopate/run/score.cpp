@@ -23,6 +23,15 @@ struct Prepared {
 Prepared prepare(ScoreSpec spec, bool predict) {
   const Family& family = family_of(spec.task);
   if (spec.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", spec.batch_size);
+  if (!spec.prompts.empty() && spec.task != "mlm" && spec.task != "clm") {
+    throw ConfigError("--prompt is for mlm and clm; give the examples of {} in a file with --data",
+                      spec.task);
+  }
+  for (const auto& [name, value] : {std::pair{"--max-length", spec.max_length},
+                                    {"--tokens", spec.continuation.tokens},
+                                    {"--stride", spec.stride}}) {
+    if (value < 0) throw ConfigError("{} must be 0 or more, got {}", name, value);
+  }
   if (spec.best < 1) throw ConfigError("--best must be 1 or more, got {}", spec.best);
   if (spec.threads < 0) throw ConfigError("--threads must be 1 or more, got {}", spec.threads);
   const at::Device device = parse_device(spec.device);

@@ -27,11 +27,13 @@ struct ScoreSpec {
   int64_t batch_size = 0;            ///< 0: as suits the task
   int64_t threads = 0;               ///< 0: all cores
   std::string device = "cpu", precision = "fp32";
-  int64_t stride = 128;      ///< squad: pieces that two windows share
-  bool whole_words = false;  ///< mlm
-  double mask_rate = 0.15;   ///< mlm
-  int64_t seed = 0;          ///< mlm: of the masks
-  int64_t best = 5;          ///< mlm, images: how many answers to show
+  int64_t stride = 128;            ///< squad: pieces that two windows share
+  std::string documents = "auto";  ///< mlm, clm
+  bool may_be_empty = false;       ///< squad: answers may be empty though no question is marked so
+  bool whole_words = false;        ///< mlm
+  double mask_rate = 0.15;         ///< mlm
+  int64_t seed = 0;                ///< mlm: of the masks
+  int64_t best = 5;                ///< mlm, images: how many answers to show
   ContinueSpec continuation;
   std::function<void(const std::string&)> note;  ///< told what was skipped; may be empty
 };

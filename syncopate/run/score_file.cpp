@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "syncopate/base/error.h"
@@ -51,8 +52,9 @@ Labelled load_labels(const std::string& task, const std::string& path, const Col
 constexpr int64_t kNone = -1;   // no prediction
 constexpr int64_t kOther = -2;  // a label that the data do not have
 
-/// The number of each example's predicted label, kNone or kOther.
-std::vector<int64_t> read_labels(const std::string& path, const Labelled& truth) {
+/// The number of each example's predicted label, kNone or kOther; `others` are the labels that the data lack.
+std::vector<int64_t> read_labels(const std::string& path, const Labelled& truth,
+                                 std::set<std::string>& others) {
   std::vector<int64_t> answers(truth.labels.size(), kNone);
   int64_t number = 0;
   for (const std::string& line : record::read_lines(path, "predictions")) {
@@ -73,11 +75,13 @@ std::vector<int64_t> read_labels(const std::string& path, const Labelled& truth)
     const auto found = std::find(truth.names.begin(), truth.names.end(), json["label"].get<std::string>());
     // A label that the data lack is an answer like another: a wrong one.
     answers[static_cast<size_t>(index)] = found == truth.names.end() ? kOther : found - truth.names.begin();
+    if (found == truth.names.end()) others.insert(json["label"].get<std::string>());
   }
   return answers;
 }
 
-Measures score_labels(const Labelled& truth, const std::vector<int64_t>& answers) {
+Measures score_labels(const Labelled& truth, const std::vector<int64_t>& answers,
+                      const std::set<std::string>& others) {
   const size_t classes = truth.names.size();
   std::vector<double> truths(classes), answered(classes), right(classes);
   double total = 0, missing = 0, all_right = 0;
@@ -96,7 +100,7 @@ Measures score_labels(const Labelled& truth, const std::vector<int64_t>& answers
     throw DataError(
         "the data have no labels to score against; name their column with --label, or give another file");
   }
-  double f1 = 0, seen = 0;
+  double f1 = 0, seen = static_cast<double>(others.size());  // of those F1 is 0
   for (size_t c = 0; c < classes; ++c) {
     if (truths[c] + answered[c] == 0) continue;
     f1 += 2 * right[c] / (truths[c] + answered[c]);
@@ -126,7 +130,9 @@ Measures score_file(const std::string& task, const std::string& data, const std:
                       task);
   }
   const Labelled truth = load_labels(task, data, columns);
-  return score_labels(truth, read_labels(predictions, truth));
+  std::set<std::string> others;
+  const std::vector<int64_t> answers = read_labels(predictions, truth, others);
+  return score_labels(truth, answers, others);
 }
 
 }  // namespace syncopate::run

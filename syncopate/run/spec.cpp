@@ -76,9 +76,9 @@ void RunSpec::Optim::describe(Fields& fields) {
   fields.add("name", name, fmt::format("{}", fmt::join(optim::optimizer_names(), ", ")), "optimizer");
   fields.add("lr", lr, "peak learning rate", "lr");
   fields.add("weight_decay", weight_decay, "on matrices, not on biases and LayerNorm", "weight-decay");
-  fields.add("beta1", beta1, "adamw: decay of the first moment");
-  fields.add("beta2", beta2, "adamw: decay of the second moment");
-  fields.add("eps", eps, "adamw: added to the root of the second moment");
+  fields.add("beta1", beta1, "adamw, lamb: decay of the first moment");
+  fields.add("beta2", beta2, "adamw, lamb: decay of the second moment");
+  fields.add("eps", eps, "adamw, lamb: added to the root of the second moment; lars: to a norm");
   fields.add("momentum", momentum, "sgd, lars: momentum");
   fields.add("nesterov", nesterov, "sgd: step from where the momentum leads");
   fields.add("trust", trust, "lars: how far a tensor moves, in units of its norm, at a rate of 1");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "syncopate/base/clock.h"
+#include "syncopate/base/error.h"
 #include "syncopate/data/sampler.h"
 
 namespace syncopate::train {
@@ -42,6 +43,10 @@ record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm
                     metric.add(output, batch);
                   });
   group.all_reduce(sums, comm::Op::kSum).wait();
+  if (sum[1] == 0 && dataset.size() > 0) {
+    throw DataError(
+        "the test data have nothing to score: no word of them is known; does the vocabulary fit them?");
+  }
   record::EvalRecord record;
   record.loss = sum[0] / std::max(1.0, sum[1]);
   record.examples = dataset.size();

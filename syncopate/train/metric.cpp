@@ -61,7 +61,7 @@ class Classification : public Metric {
       record.measures[fmt::format("top{}", options_.top)] = sums[0] / std::max(1.0, total);
     for (size_t p = 0; p < options_.parts.size(); ++p) {
       const auto at = static_cast<int64_t>(1 + 2 * p);
-      record.measures["accuracy_" + options_.parts[p].name] = sums[at] / std::max(1.0, sums[at + 1]);
+      if (sums[at + 1] > 0) record.measures["accuracy_" + options_.parts[p].name] = sums[at] / sums[at + 1];
     }
     for (int64_t c = 0; c < options_.classes; ++c) {
       auto& row = record.confusion.emplace_back();

@@ -122,6 +122,11 @@ bool Trainer::train_step(int64_t step) {
   const Stopwatch exchange;
   totals.wait();
   if (!std::isfinite(totals.loss_sum())) diverged(step + 1);
+  if (totals.count() == 0) {  // every rank sees it
+    throw DataError(
+        "step {} has nothing to learn from: no word of its texts is known; does the vocabulary fit the data?",
+        step + 1);
+  }
   replica.count = totals.count();
   parts_.strategy.step(replica);
   if (!std::isfinite(replica.gradient_norm)) diverged(step + 1);

@@ -142,7 +142,11 @@ TEST_F(FamilyCommands, ImagesWithOneBatchNorm) {
   ASSERT_EQ(losses.size(), shared.size());
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], shared[i], 1e-4 * losses[i]);
   trained("idx", "local", two_workers_and({"--optimizer", "sgd", "--lr", "0.05"}));
-  EXPECT_GT(std::abs(losses_of(folder_ / "local").front() - losses.front()), 1e-3 * losses.front());
+  const auto local = losses_of(folder_ / "local");
+  double apart = 0;
+  for (size_t i = 0; i < losses.size(); ++i)
+    apart = std::max(apart, std::abs(local[i] - losses[i]) / losses[i]);
+  EXPECT_GT(apart, 2e-3) << "each worker by its own statistics is another run";
 
   expect_recorded(evaluated("idx", "two", "", {}), result);
   const Json score = scored("idx", "two", "", {}, {"--best", "2"});

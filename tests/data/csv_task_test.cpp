@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,6 +79,25 @@ TEST_F(Csv, RowsWithoutTextAreSkippedAndCounted) {
   write("dev.tsv", "kind\ttext\tmore\n0\t\t\n");
   EXPECT_NE(fault<DataError>().find("has no text in the column \"text\"; choose another with --text"),
             std::string::npos);
+}
+
+TEST_F(Csv, LabelsThatCannotBeLabelsAreRefusedWithTheirLine) {
+  write("train.csv", "kind,text\na,x\ncaf\xe9,y\n");
+  write("test.csv", "kind,text\na,x\n");
+  EXPECT_NE(fault<DataError>().find("train.csv:3: the label is not UTF-8"), std::string::npos);
+  std::string rows = "kind,text\n";
+  for (int i = 0; i < 2001; ++i) rows += fmt::format("id{},x\n", i);
+  write("train.csv", rows);
+  EXPECT_NE(fault<DataError>().find("is this the column with the label?"), std::string::npos);
+  write("train.csv", rows.substr(0, rows.find("id2000")));
+  write("test.csv", "kind,text\nid0,x\n");
+  EXPECT_EQ(load().labels.size(), 2000u);
+}
+
+TEST_F(Csv, ToPredictEveryRowHasItsAnswer) {
+  write("x.csv", "text\nfirst\n\" \"\nthird\n");
+  source_.path = folder_ / "x.csv";
+  EXPECT_EQ(load(Purpose::kPredict).test.size(), 3u);
 }
 
 TEST_F(Csv, ColumnsMustBeNamedAndThere) {

@@ -46,6 +46,28 @@ TEST(SampleNext, RefusesWhatMakesNoSense) {
   EXPECT_EQ(sample_next(logits, {.temperature = 0}, rng), 0);
 }
 
+TEST(Generate, StaysWithinWhatWasTrained) {
+  GptConfig config;
+  config.vocab_size = 20;
+  config.hidden = 16;
+  config.layers = 1;
+  config.heads = 2;
+  config.ffn = 32;
+  config.max_positions = 12;
+  config.initializer_range = 0.5;
+  const auto model = make_gpt(config, 3);
+  const SampleOptions wide{.temperature = 5};
+  bool beyond = false;
+  for (const int64_t id : generate(*model, {1}, 60, wide, 1)) beyond = beyond || id >= 8;
+  EXPECT_TRUE(beyond) << "without a limit every row of the table may be drawn";
+  for (const int64_t id : generate(*model, {1}, 60, wide, 1, std::nullopt, {.words = 8})) EXPECT_LT(id, 8);
+  // What lies before the window is not seen: another beginning, the same end.
+  const TrainedPart four{.positions = 4};
+  const auto a = generate(*model, {9, 1, 2, 3, 4}, 6, {.temperature = 0}, 1, std::nullopt, four);
+  const auto b = generate(*model, {7, 1, 2, 3, 4}, 6, {.temperature = 0}, 1, std::nullopt, four);
+  EXPECT_TRUE(std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end()));
+}
+
 TEST(Generate, ContinuesBeyondTheModelsPositions) {
   GptConfig config;
   config.vocab_size = 20;

@@ -109,6 +109,16 @@ TEST(HalfPrecision, TheScaleIsDividedOutAgainBeforeClipping) {
   }
 }
 
+TEST(HalfPrecision, AtTheLowestScaleAGradientThatIsNoNumberIsDivergence) {
+  const auto broken = [](int, int) { return at::full({8}, std::numeric_limits<double>::quiet_NaN()); };
+  const Left low = run(2, "all-reduce", 1, 1, 0, broken), high = run(2, "all-reduce", 1, 4, 0, broken);
+  EXPECT_FALSE(std::isfinite(low.norm)) << "the trainer ends the run by it";
+  EXPECT_EQ(low.skipped, 0);
+  EXPECT_TRUE(std::isfinite(high.norm));
+  EXPECT_EQ(high.skipped, 1);
+  EXPECT_TRUE(at::equal(low.values, high.values)) << "neither touches the parameters";
+}
+
 TEST(HalfPrecision, ASkippedStepIsAsIfItHadNotBeen) {
   const auto second_overflows = [](int step, int rank) {
     at::Tensor gradient = finite(step == 2 ? 1 : step, rank);

@@ -108,6 +108,12 @@ Start find_start(const RunSpec& spec) {
            : fmt::format("; give a Hugging Face folder or one of: {}", fmt::join(presets, ", ")));
 }
 
+void require_same_shape(const RunSpec& spec, bool same) {
+  if (same || spec.model.name.empty() || spec.model.init_from.empty()) return;
+  throw ConfigError("the model of --init-from {} is not a {}; leave --model out", spec.model.init_from,
+                    spec.model.name);
+}
+
 uint64_t start_seed(const RunSpec& spec) { return mix_key(static_cast<uint64_t>(spec.train.seed), 0x1417); }
 
 int64_t trained_length(const std::filesystem::path& folder, int64_t usual, int64_t most) {

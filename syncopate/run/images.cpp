@@ -68,6 +68,10 @@ Materials make_images(const RunSpec& spec, comm::Group&) {
     nn::LoadedResNet loaded = nn::load_resnet(start.folder, labels, start_seed(spec), settle);
     owned = std::move(loaded.model);
     made.notes = std::move(loaded.notes);
+    const bool preset = nn::is_resnet_preset(spec.model.name);
+    const nn::ResNetConfig named = preset ? nn::resnet_preset(spec.model.name) : nn::ResNetConfig{};
+    require_same_shape(
+        spec, preset && named.widths == owned->config().widths && named.blocks == owned->config().blocks);
     if (start.fresh_head) owned->initialize_head(start_seed(spec));
   }
   nn::ResNet& model = *owned;

@@ -83,6 +83,10 @@ struct Start {
 /// is neither a preset of the task's family nor a folder.
 Start find_start(const RunSpec& spec);
 
+/// Throws ConfigError unless the folder that a run starts from is of the shape that --model names, where both
+/// are given.
+void require_same_shape(const RunSpec& spec, bool same);
+
 /// The seed of what starts fresh in a run.
 uint64_t start_seed(const RunSpec& spec);
 

@@ -68,6 +68,11 @@ Materials make_next_words(const RunSpec& spec, comm::Group& group) {
     nn::LoadedGpt loaded = nn::load_gpt(start.folder, start_seed(spec));
     owned = std::move(loaded.model);
     made.notes = std::move(loaded.notes);
+    const bool preset = nn::is_gpt_preset(spec.model.name);
+    const nn::GptConfig named = preset ? nn::gpt_preset(spec.model.name) : nn::GptConfig{};
+    require_same_shape(spec, preset && named.layers == owned->config().layers &&
+                                 named.hidden == owned->config().hidden &&
+                                 named.heads == owned->config().heads);
     require_pieces_fit(*pieces, owned->config(), start.folder);
     require_length_fits(max_length, owned->config().max_positions, start.folder);
   }

@@ -50,7 +50,7 @@ void RunSpec::Model::describe(Fields& fields) {
                          fmt::join(model_names(), ", ")),
              "model");
   fields.add("init_from", init_from,
-             "start from this run or model folder with a fresh head, instead of --model", "init-from");
+             "start from this run or model folder with a fresh head; --model may be left out", "init-from");
   fields.add("vocab", vocab,
              "vocab.txt (GPT: vocab.json); empty: the model folder's, or one built from the training text",
              "vocab");
@@ -188,9 +188,6 @@ int64_t RunSpec::eval_batch() const {
 }
 
 void RunSpec::validate() const {
-  if (!model.name.empty() && !model.init_from.empty()) {
-    throw ConfigError("--model and --init-from exclude each other: the model is that of {}", model.init_from);
-  }
   if (comm.workers < 1) throw ConfigError("--workers must be 1 or more, got {}", comm.workers);
   if (!(comm.timeout > 0) || !std::isfinite(comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", comm.timeout);

@@ -42,6 +42,13 @@ nn::Loaded<Head> start_bert(const RunSpec& spec, const Start& start, const data:
     config.num_labels = num_labels;
   } else {
     config = nn::read_bert_config(std::filesystem::path(start.folder) / "config.json");
+    if (nn::is_preset(spec.model.name)) {
+      const nn::BertConfig named = nn::preset(spec.model.name);
+      require_same_shape(spec, named.layers == config.layers && named.hidden == config.hidden &&
+                                   named.heads == config.heads && named.ffn == config.ffn);
+    } else {
+      require_same_shape(spec, false);
+    }
   }
   require_length_fits(max_length, config.max_positions,
                       start.folder.empty() ? spec.model.name : start.folder);

@@ -56,8 +56,13 @@ TEST_F(Starts, FromARunWithAFreshHead) {
 
   expect_complaint(train("csv", "none", {"--init-from", folder_ / "nowhere"}), 2,
                    "neither a run's folder nor");
-  expect_complaint(train("csv", "none", {"--init-from", folder_ / "taught", "--model", "bert-tiny"}), 2,
-                   "exclude each other");
+  expect_complaint(train("csv", "none", {"--init-from", folder_ / "taught", "--model", "bert-mini"}), 2,
+                   "is not a bert-mini");
+  Words named = still;
+  named.insert(named.end(), {"--init-from", folder_ / "language", "--model", "bert-tiny"});
+  trained("csv", "named", named);
+  EXPECT_EQ(losses_of(folder_ / "tables"), losses_of(folder_ / "named"))
+      << "naming its shape changes nothing";
 }
 
 TEST_F(Starts, ImagesFromARunWithAFreshHead) {

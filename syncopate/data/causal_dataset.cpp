@@ -33,14 +33,10 @@ CausalDataset::CausalDataset(std::span<const std::string> documents, const ByteB
 
 tensor::Batch CausalDataset::collate(std::span<const int64_t> ids, uint64_t) const {
   tensor::Batch batch;
-  batch.ids.assign(ids.begin(), ids.end());
+  const int64_t longest = start_texts(
+      ids, [this](int64_t id) { return static_cast<int64_t>(block_of(stream_, max_length_, id).size()); },
+      batch);
   const auto rows = static_cast<int64_t>(ids.size());
-  int64_t longest = 0;
-  for (const int64_t id : ids) {
-    const auto length = static_cast<int64_t>(block_of(stream_, max_length_, id).size());
-    longest = std::max(longest, length);
-    batch.real_tokens += length;
-  }
   const auto options = at::TensorOptions().dtype(at::kLong);
   at::Tensor input_ids = at::empty({rows, longest}, options);
   at::Tensor mask = at::empty({rows, longest}, options);

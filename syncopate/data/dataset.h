@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -22,5 +23,19 @@ class Dataset {
   /// (masks, crops): the same draw and id give the same, on any worker and in any batch.
   virtual tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const = 0;
 };
+
+/// Begins a batch of texts: sets its ids and real tokens; returns the length of the longest. `length(id)`:
+/// tokens of an example, special ones included.
+template <typename Length>
+int64_t start_texts(std::span<const int64_t> ids, const Length& length, tensor::Batch& batch) {
+  batch.ids.assign(ids.begin(), ids.end());
+  int64_t longest = 0;
+  for (const int64_t id : ids) {
+    const int64_t tokens = length(id);
+    longest = std::max(longest, tokens);
+    batch.real_tokens += tokens;
+  }
+  return longest;
+}
 
 }  // namespace syncopate::data

@@ -103,14 +103,9 @@ std::vector<MaskedDataset::Choice> MaskedDataset::choose(int64_t id, uint64_t dr
 
 tensor::Batch MaskedDataset::collate(std::span<const int64_t> ids, uint64_t draw) const {
   tensor::Batch batch;
-  batch.ids.assign(ids.begin(), ids.end());
+  const int64_t longest = start_texts(
+      ids, [this](int64_t id) { return static_cast<int64_t>(block(id).size()) + 2; }, batch);
   const auto rows = static_cast<int64_t>(ids.size());
-  int64_t longest = 0;
-  for (const int64_t id : ids) {
-    const auto length = static_cast<int64_t>(block(id).size()) + 2;
-    longest = std::max(longest, length);
-    batch.real_tokens += length;
-  }
   const auto options = at::TensorOptions().dtype(at::kLong);
   at::Tensor input_ids = at::empty({rows, longest}, options);
   at::Tensor mask = at::empty({rows, longest}, options);

@@ -115,13 +115,9 @@ std::string_view SquadDataset::context_of(int64_t feature) const { return contex
 
 tensor::Batch SquadDataset::collate(std::span<const int64_t> ids, uint64_t) const {
   tensor::Batch batch;
-  batch.ids.assign(ids.begin(), ids.end());
+  const int64_t longest = start_texts(
+      ids, [this](int64_t id) { return length(id); }, batch);
   const auto rows = static_cast<int64_t>(ids.size());
-  int64_t longest = 0;
-  for (const int64_t id : ids) {
-    longest = std::max(longest, length(id));
-    batch.real_tokens += length(id);
-  }
   const auto options = at::TensorOptions().dtype(at::kLong);
   at::Tensor input_ids = at::full({rows, longest}, pad_, options);
   at::Tensor types = at::zeros({rows, longest}, options);

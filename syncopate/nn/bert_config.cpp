@@ -6,6 +6,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/nn/config_reader.h"
 
 namespace syncopate::nn {
 namespace {
@@ -23,16 +24,6 @@ constexpr std::array<Preset, 5> kPresets = {{
     {"bert-large", 24, 1024, 16},
 }};
 
-void check_count(const char* name, int64_t value) {
-  constexpr int64_t kMost = int64_t{1} << 31;  // keeps every product of two sizes inside int64
-  if (value < 1 || value > kMost) throw ConfigError("the model's {} must be 1 or more, got {}", name, value);
-}
-
-void check_rate(const char* name, double value) {
-  if (!(value >= 0 && value < 1))
-    throw ConfigError("the model's {} must be at least 0 and below 1, got {}", name, value);
-}
-
 }  // namespace
 
 void BertConfig::set_dropout(double rate) {
@@ -42,14 +33,14 @@ void BertConfig::set_dropout(double rate) {
 }
 
 void BertConfig::validate() const {
-  check_count("vocab_size", vocab_size);
-  check_count("hidden_size", hidden);
-  check_count("num_hidden_layers", layers);
-  check_count("num_attention_heads", heads);
-  check_count("intermediate_size", ffn);
-  check_count("max_position_embeddings", max_positions);
-  check_count("type_vocab_size", type_vocab);
-  check_count("number of labels", num_labels);
+  check_size("vocab_size", vocab_size);
+  check_size("hidden_size", hidden);
+  check_size("num_hidden_layers", layers);
+  check_size("num_attention_heads", heads);
+  check_size("intermediate_size", ffn);
+  check_size("max_position_embeddings", max_positions);
+  check_size("type_vocab_size", type_vocab);
+  check_size("number of labels", num_labels);
   check_rate("hidden_dropout_prob", hidden_dropout);
   check_rate("attention_probs_dropout_prob", attention_dropout);
   check_rate("inner dropout", inner_dropout);

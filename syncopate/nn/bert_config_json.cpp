@@ -1,86 +1,21 @@
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
-#include "syncopate/base/text.h"
 #include "syncopate/nn/bert_config.h"
+#include "syncopate/nn/config_reader.h"
 
 namespace syncopate::nn {
 namespace {
 
 using nlohmann::json;
 
-/// Reads keys of one JSON object; absent and null keys leave the default.
-class Reader {
- public:
-  Reader(const json& object, const std::string& where) : object_(object), where_(where) {}
-
-  void integer(const char* key, int64_t& into) const {
-    const json* value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_number_integer()) wrong(key, "a whole number");
-    into = value->get<int64_t>();
-  }
-
-  void number(const char* key, double& into) const {
-    const json* value = find(key);
-    if (value == nullptr) return;
-    if (!value->is_number()) wrong(key, "a number");
-    into = value->get<double>();
-  }
-
-  std::string text(const char* key, const std::string& otherwise) const {
-    const json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_string()) wrong(key, "text");
-    return value->get<std::string>();
-  }
-
-  const json* find(const char* key) const {
-    const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
-
-  [[noreturn]] void wrong(const char* key, const char* expected) const {
-    throw DataError("{}: \"{}\" must be {}; correct the file", where_, key, expected);
-  }
-
- private:
-  const json& object_;
-  const std::string& where_;
-};
-
-Activation activation_named(const std::string& name, const std::string& where) {
-  if (name == "gelu") return Activation::kGelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
-  throw DataError(
-      "{}: the activation \"{}\" is not supported; models with gelu, gelu_new or gelu_pytorch_tanh are",
-      where, name);
-}
-
 std::string default_label(size_t number) { return fmt::format("LABEL_{}", number); }
 
-/// The names of the classes from id2label: {"0": "no", "1": "yes"}.
-void read_labels(const Reader& reader, BertConfig& config, const std::string& where) {
+void read_labels(const ConfigReader& reader, BertConfig& config) {
   reader.integer("num_labels", config.num_labels);
-  const json* names = reader.find("id2label");
-  if (names == nullptr) return;
-  if (!names->is_object()) reader.wrong("id2label", "an object from class numbers to names");
-  std::map<int64_t, std::string> by_number;
-  for (const auto& [number, name] : names->items()) {
-    const auto id = parse_integer(number);
-    if (!id || !name.is_string()) reader.wrong("id2label", "an object from class numbers to names");
-    by_number[*id] = name.get<std::string>();
-  }
-  config.num_labels = static_cast<int64_t>(by_number.size());
-  config.labels.clear();
-  for (const auto& [id, name] : by_number) {
-    if (id != static_cast<int64_t>(config.labels.size())) {
-      throw DataError("{}: \"id2label\" must number the classes 0, 1, 2, ...; correct the file", where);
-    }
-    config.labels.push_back(name);
-  }
+  if (reader.find("id2label") == nullptr) return;
+  config.labels = reader.class_names();
+  config.num_labels = static_cast<int64_t>(config.labels.size());
   // What is written for classes without names.
   bool nameless = true;
   for (size_t i = 0; i < config.labels.size(); ++i)
@@ -91,8 +26,7 @@ void read_labels(const Reader& reader, BertConfig& config, const std::string& wh
 }  // namespace
 
 BertConfig parse_bert_config(const json& object, const std::string& where) {
-  if (!object.is_object()) throw DataError("{} is not a JSON object; give a model's config.json", where);
-  const Reader reader(object, where);
+  const ConfigReader reader(object, where);
   const std::string type = reader.text("model_type", "bert");
   if (type != "bert") throw DataError("{} describes a \"{}\" model; only \"bert\" is supported", where, type);
   const std::string positions = reader.text("position_embedding_type", "absolute");
@@ -101,10 +35,7 @@ BertConfig parse_bert_config(const json& object, const std::string& where) {
                     positions);
   }
   BertConfig config;
-  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"}) {
-    if (reader.find(key) == nullptr)
-      throw DataError("{} has no \"{}\"; give a BERT model's config.json", where, key);
-  }
+  reader.require({"hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"}, "BERT");
   reader.integer("vocab_size", config.vocab_size);
   reader.integer("hidden_size", config.hidden);
   reader.integer("num_hidden_layers", config.layers);
@@ -122,20 +53,13 @@ BertConfig parse_bert_config(const json& object, const std::string& where) {
   if (reader.find("classifier_dropout") != nullptr) {
     reader.number("classifier_dropout", config.classifier_dropout.emplace());
   }
-  config.activation = activation_named(reader.text("hidden_act", "gelu"), where);
-  read_labels(reader, config, where);
-  try {
-    config.validate();
-  } catch (const ConfigError& error) {
-    throw DataError("{}: {}", where, error.what());
-  }
-  return config;
+  config.activation = reader.activation("hidden_act", "gelu");
+  read_labels(reader, config);
+  return validated(config, where);
 }
 
 BertConfig read_bert_config(const std::filesystem::path& path) {
-  const json parsed = json::parse(read_file(path, "model configuration"), nullptr, false);
-  if (parsed.is_discarded()) throw DataError("{} is not JSON; give a model's config.json", path.string());
-  return parse_bert_config(parsed, path.string());
+  return parse_bert_config(read_config_file(path), path.string());
 }
 
 json bert_config_to_json(const BertConfig& config, const std::string& architecture) {

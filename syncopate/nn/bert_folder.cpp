@@ -37,17 +37,6 @@ bool settle_labels(const WeightFiles& files, std::optional<int64_t> asked, const
   return false;
 }
 
-void check_vocabulary(const WeightFiles& files, const BertConfig& config, const std::string& folder) {
-  if (!files.contains(kWords)) return;
-  const auto& shape = files.shape(kWords);
-  if (shape.size() == 2 && shape[0] != config.vocab_size) {
-    throw DataError(
-        "{}: the weights have {} word embeddings but config.json says vocab_size {}; use the config.json of "
-        "this model",
-        folder, shape[0], config.vocab_size);
-  }
-}
-
 /// Buffers and copies that carry nothing of their own.
 bool carries_nothing(const std::string& name) {
   return name == "embeddings.position_ids" || name == "embeddings.token_type_ids" ||
@@ -106,7 +95,7 @@ Loaded<Head> load_bert(const std::filesystem::path& folder, const LoadOptions& o
   Loaded<Head> loaded;
   BertConfig config = read_bert_config(folder / "config.json");
   const WeightFiles files(folder);
-  check_vocabulary(files, config, where);
+  files.require_words(kWords, config.vocab_size);
   bool usable = !options.fresh_head;
   if constexpr (std::is_same_v<Head, BertClassifier>) {
     if (options.fresh_head) {

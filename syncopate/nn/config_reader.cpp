@@ -1,6 +1,9 @@
 #include "syncopate/nn/config_reader.h"
 
-#include "syncopate/base/error.h"
+#include <map>
+
+#include "syncopate/base/file.h"
+#include "syncopate/base/text.h"
 
 namespace syncopate::nn {
 
@@ -43,6 +46,36 @@ std::string ConfigReader::text(const char* key, const std::string& otherwise) co
   return value->get<std::string>();
 }
 
+Activation ConfigReader::activation(const char* key, const std::string& otherwise) const {
+  const std::string name = text(key, otherwise);
+  if (name == "gelu") return Activation::kGelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
+  throw DataError(
+      "{}: the activation \"{}\" is not supported; models with gelu, gelu_new or gelu_pytorch_tanh are",
+      where_, name);
+}
+
+std::vector<std::string> ConfigReader::class_names() const {
+  constexpr const char* kExpected = "an object from class numbers to names";
+  std::vector<std::string> labels;
+  const json* names = find("id2label");
+  if (names == nullptr) return labels;
+  if (!names->is_object()) wrong("id2label", kExpected);
+  std::map<int64_t, std::string> by_number;
+  for (const auto& [number, name] : names->items()) {
+    const auto id = parse_integer(number);
+    if (!id || !name.is_string()) wrong("id2label", kExpected);
+    by_number[*id] = name.get<std::string>();
+  }
+  for (const auto& [id, name] : by_number) {
+    if (id != static_cast<int64_t>(labels.size())) {
+      throw DataError("{}: \"id2label\" must number the classes 0, 1, 2, ...; correct the file", where_);
+    }
+    labels.push_back(name);
+  }
+  return labels;
+}
+
 void ConfigReader::require(std::initializer_list<const char*> keys, const char* model) const {
   for (const char* key : keys) {
     if (find(key) == nullptr) {
@@ -53,6 +86,22 @@ void ConfigReader::require(std::initializer_list<const char*> keys, const char* 
 
 void ConfigReader::wrong(const char* key, const char* expected) const {
   throw DataError("{}: \"{}\" must be {}; correct the file", where_, key, expected);
+}
+
+json read_config_file(const std::filesystem::path& path) {
+  json parsed = json::parse(read_file(path, "model configuration"), nullptr, false);
+  if (parsed.is_discarded()) throw DataError("{} is not JSON; give a model's config.json", path.string());
+  return parsed;
+}
+
+void check_size(const char* name, int64_t value) {
+  constexpr int64_t kMost = int64_t{1} << 31;  // keeps every product of two sizes inside int64
+  if (value < 1 || value > kMost) throw ConfigError("the model's {} must be 1 or more, got {}", name, value);
+}
+
+void check_rate(const char* name, double value) {
+  if (!(value >= 0 && value < 1))
+    throw ConfigError("the model's {} must be at least 0 and below 1, got {}", name, value);
 }
 
 }  // namespace syncopate::nn

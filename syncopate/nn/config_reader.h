@@ -1,8 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "syncopate/base/error.h"
+#include "syncopate/nn/bert_config.h"  // Activation
 
 namespace syncopate::nn {
 
@@ -18,6 +24,9 @@ class ConfigReader {
   void number(const char* key, double& into) const;
   bool flag(const char* key, bool otherwise) const;
   std::string text(const char* key, const std::string& otherwise) const;
+  Activation activation(const char* key, const std::string& otherwise) const;
+  /// The names of the classes from id2label, {"0": "no", "1": "yes"}; empty when absent.
+  std::vector<std::string> class_names() const;
   void require(std::initializer_list<const char*> keys, const char* model) const;
   [[noreturn]] void wrong(const char* key, const char* expected) const;
 
@@ -25,5 +34,24 @@ class ConfigReader {
   const nlohmann::json& object_;
   const std::string& where_;
 };
+
+/// A model's config.json as JSON. Throws DataError.
+nlohmann::json read_config_file(const std::filesystem::path& path);
+
+/// Throw ConfigError for a size of a model that is not positive or would overflow products of two, and for a
+/// rate outside [0, 1).
+void check_size(const char* name, int64_t value);
+void check_rate(const char* name, double value);
+
+/// `config` after its validate(); what that says becomes a DataError of the file.
+template <typename Config>
+Config validated(Config config, const std::string& where) {
+  try {
+    config.validate();
+  } catch (const ConfigError& error) {
+    throw DataError("{}: {}", where, error.what());
+  }
+  return config;
+}
 
 }  // namespace syncopate::nn

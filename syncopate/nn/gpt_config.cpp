@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/nn/config_reader.h"
 
@@ -26,16 +25,6 @@ constexpr std::array<Preset, 4> kPresets = {{
     {"gpt2-xl", 48, 1600, 25},
 }};
 
-void check_count(const char* name, int64_t value) {
-  constexpr int64_t kMost = int64_t{1} << 31;  // keeps every product of two sizes inside int64
-  if (value < 1 || value > kMost) throw ConfigError("the model's {} must be 1 or more, got {}", name, value);
-}
-
-void check_rate(const char* name, double value) {
-  if (!(value >= 0 && value < 1))
-    throw ConfigError("the model's {} must be at least 0 and below 1, got {}", name, value);
-}
-
 void refuse_variants(const ConfigReader& reader, const std::string& where) {
   const auto refuse = [&](const char* key, bool ours) {
     if (reader.flag(key, ours) != ours) {
@@ -49,24 +38,17 @@ void refuse_variants(const ConfigReader& reader, const std::string& where) {
   // "reorder_and_upcast_attn" only asks for what fp32 gives anyway.
 }
 
-Activation activation_named(const std::string& name, const std::string& where) {
-  if (name == "gelu") return Activation::kGelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
-  throw DataError("{}: the activation \"{}\" is not supported; models with gelu_new or gelu are", where,
-                  name);
-}
-
 }  // namespace
 
 void GptConfig::set_dropout(double rate) { embedding_dropout = attention_dropout = residual_dropout = rate; }
 
 void GptConfig::validate() const {
-  check_count("vocab_size", vocab_size);
-  check_count("n_embd", hidden);
-  check_count("n_layer", layers);
-  check_count("n_head", heads);
-  check_count("n_inner", ffn);
-  check_count("n_positions", max_positions);
+  check_size("vocab_size", vocab_size);
+  check_size("n_embd", hidden);
+  check_size("n_layer", layers);
+  check_size("n_head", heads);
+  check_size("n_inner", ffn);
+  check_size("n_positions", max_positions);
   check_rate("embd_pdrop", embedding_dropout);
   check_rate("attn_pdrop", attention_dropout);
   check_rate("resid_pdrop", residual_dropout);
@@ -125,19 +107,12 @@ GptConfig parse_gpt_config(const json& object, const std::string& where) {
   reader.number("embd_pdrop", config.embedding_dropout);
   reader.number("attn_pdrop", config.attention_dropout);
   reader.number("resid_pdrop", config.residual_dropout);
-  config.activation = activation_named(reader.text("activation_function", "gelu_new"), where);
-  try {
-    config.validate();
-  } catch (const ConfigError& error) {
-    throw DataError("{}: {}", where, error.what());
-  }
-  return config;
+  config.activation = reader.activation("activation_function", "gelu_new");
+  return validated(config, where);
 }
 
 GptConfig read_gpt_config(const std::filesystem::path& path) {
-  const json parsed = json::parse(read_file(path, "model configuration"), nullptr, false);
-  if (parsed.is_discarded()) throw DataError("{} is not JSON; give a model's config.json", path.string());
-  return parse_gpt_config(parsed, path.string());
+  return parse_gpt_config(read_config_file(path), path.string());
 }
 
 json gpt_config_to_json(const GptConfig& config) {

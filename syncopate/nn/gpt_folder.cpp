@@ -17,17 +17,6 @@ namespace {
 constexpr const char* kWords = "wte.weight";
 constexpr const char* kHead = "lm_head.weight";
 
-void check_vocabulary(const WeightFiles& files, const GptConfig& config, const std::string& folder) {
-  if (!files.contains(kWords)) return;
-  const auto& shape = files.shape(kWords);
-  if (shape.size() == 2 && shape[0] != config.vocab_size) {
-    throw DataError(
-        "{}: the weights have {} word embeddings but config.json says vocab_size {}; use the config.json of "
-        "this model",
-        folder, shape[0], config.vocab_size);
-  }
-}
-
 void check_head(const WeightFiles& files, const at::Tensor& words_VD, const std::string& folder) {
   if (!files.contains(kHead)) return;
   if (!at::equal(files.read(kHead, words_VD.sizes()), words_VD.detach())) {
@@ -66,7 +55,7 @@ LoadedGpt load_gpt(const std::filesystem::path& folder, uint64_t,
   }
   GptConfig config = read_gpt_config(folder / "config.json");
   const WeightFiles files(folder);
-  check_vocabulary(files, config, where);
+  files.require_words(kWords, config.vocab_size);
   if (settle) settle(config);
   LoadedGpt loaded;
   loaded.model = std::make_unique<Gpt>(config);

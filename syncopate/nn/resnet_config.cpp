@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/nn/config_reader.h"
 
@@ -44,25 +42,6 @@ std::vector<double> read_numbers(const ConfigReader& reader, const char* key) {
     numbers.push_back(each.get<double>());
   }
   return numbers;
-}
-
-void read_labels(const ConfigReader& reader, ResNetConfig& config) {
-  reader.integer("num_labels", config.num_labels);
-  const json* names = reader.find("id2label");
-  if (names == nullptr) return;
-  constexpr const char* kExpected = "an object from class numbers 0, 1, 2, ... to names";
-  if (!names->is_object()) reader.wrong("id2label", kExpected);
-  std::map<int64_t, std::string> by_number;
-  for (const auto& [number, name] : names->items()) {
-    const auto id = parse_integer(number);
-    if (!id || !name.is_string()) reader.wrong("id2label", kExpected);
-    by_number[*id] = name.get<std::string>();
-  }
-  for (const auto& [id, name] : by_number) {
-    if (id != static_cast<int64_t>(config.labels.size())) reader.wrong("id2label", kExpected);
-    config.labels.push_back(name);
-  }
-  config.num_labels = static_cast<int64_t>(config.labels.size());
 }
 
 }  // namespace
@@ -121,19 +100,14 @@ ResNetConfig parse_resnet_config(const json& object, const std::string& where) {
   reader.integer("image_size", config.side);
   config.mean = read_numbers(reader, "image_mean");
   config.std = read_numbers(reader, "image_std");
-  read_labels(reader, config);
-  try {
-    config.validate();
-  } catch (const ConfigError& error) {
-    throw DataError("{}: {}", where, error.what());
-  }
-  return config;
+  reader.integer("num_labels", config.num_labels);
+  config.labels = reader.class_names();
+  if (reader.find("id2label") != nullptr) config.num_labels = static_cast<int64_t>(config.labels.size());
+  return validated(config, where);
 }
 
 ResNetConfig read_resnet_config(const std::filesystem::path& path) {
-  const json parsed = json::parse(read_file(path, "model configuration"), nullptr, false);
-  if (parsed.is_discarded()) throw DataError("{} is not JSON; give a model's config.json", path.string());
-  return parse_resnet_config(parsed, path.string());
+  return parse_resnet_config(read_config_file(path), path.string());
 }
 
 json resnet_config_to_json(const ResNetConfig& config) {

@@ -115,6 +115,15 @@ at::Tensor WeightFiles::read(const std::string& name, at::IntArrayRef shape) con
   return file->read(spelled).to(at::kFloat);
 }
 
+void WeightFiles::require_words(const std::string& name, int64_t vocab_size) const {
+  if (!contains(name) || shape(name).size() != 2 || shape(name)[0] == vocab_size) return;
+  throw DataError(
+      "{}: the weights have {} word embeddings but config.json says vocab_size {}; use the config.json of "
+      "this "
+      "model",
+      folder_.string(), shape(name)[0], vocab_size);
+}
+
 std::vector<std::string> WeightFiles::names() const {
   std::vector<std::string> all;
   for (const auto& [name, place] : places_) all.push_back(name);

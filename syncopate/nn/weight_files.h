@@ -22,6 +22,8 @@ class WeightFiles {
   const std::vector<int64_t>& shape(const std::string& name) const;
   /// In fp32. Throws DataError when the tensor is absent, is not floating point or has another shape.
   at::Tensor read(const std::string& name, at::IntArrayRef shape) const;
+  /// Throws DataError when the table of words `name` is there and has other than `vocab_size` rows.
+  void require_words(const std::string& name, int64_t vocab_size) const;
   std::vector<std::string> names() const;
 
  private:

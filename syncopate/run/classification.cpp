@@ -76,13 +76,7 @@ Materials make_classification(const RunSpec& spec, comm::Group& group) {
   made.train = std::make_shared<data::TextDataset>(task.train, *tokenizer, max_length);
   made.test = std::make_shared<data::TextDataset>(task.test, *tokenizer, max_length);
   made.metric = metric_of(task);
-  made.save = [&model, tokenizer, max_length](const std::filesystem::path& folder) {
-    nn::save_bert(folder, model);
-    tokenizer->save(folder);
-    save_trained_length(folder, max_length);
-  };
-  made.input = fmt::format("{} words", tokenizer->size());
-  made.fingerprint = fingerprint_of(*tokenizer);
+  set_vocabulary(made, model, tokenizer, max_length);
   return made;
 }
 
@@ -108,10 +102,7 @@ Scoring score_classification(const ScoreSpec& spec, bool predict) {
   std::vector<std::string> notes = task.notes;
   align_labels(*loaded.model, task.labels, notes);
   require_vocabulary_fits(tokenizer, config, spec.model, "in it");
-  const int64_t max_length =
-      spec.max_length > 0 ? spec.max_length
-                          : trained_length(spec.model, family_of(spec.task).max_length, config.max_positions);
-  require_length_fits(max_length, config.max_positions, spec.model);
+  const int64_t max_length = scored_length(spec, config.max_positions);
   Scoring made;
   made.test = std::make_shared<data::TextDataset>(task.test, tokenizer, max_length);
   made.metric = metric_of(task);

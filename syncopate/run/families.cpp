@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
+#include "syncopate/data/subset.h"
 #include "syncopate/nn/bert_config.h"
 #include "syncopate/nn/gpt_config.h"
 #include "syncopate/nn/resnet_config.h"
@@ -139,6 +142,33 @@ void require_length_fits(int64_t max_length, int64_t positions, const std::strin
   if (max_length <= positions) return;
   throw ConfigError("--max-length {} is more than the {} positions of {}; make it smaller", max_length,
                     positions, model);
+}
+
+int64_t scored_length(const ScoreSpec& spec, int64_t positions) {
+  const int64_t length = spec.max_length > 0
+                             ? spec.max_length
+                             : trained_length(spec.model, family_of(spec.task).max_length, positions);
+  require_length_fits(length, positions, spec.model);
+  return length;
+}
+
+std::string fingerprint_of(const std::vector<std::string>& words) {
+  return fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(words, "\n"))));
+}
+
+std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole,
+                                             const RunSpec& spec) {
+  const int64_t size = whole->size(), limit = spec.task.limit;
+  if (limit == 0 || limit >= size) return whole;
+  return std::make_shared<data::Subset>(whole, chosen_examples(size, limit, spec.train.seed));
+}
+
+std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
+                                              const RunSpec& spec) {
+  if (spec.task.test_limit == 0 || spec.task.test_limit >= whole->size()) return whole;
+  std::vector<int64_t> first(static_cast<size_t>(spec.task.test_limit));
+  std::iota(first.begin(), first.end(), int64_t{0});
+  return std::make_shared<data::Subset>(whole, first);
 }
 
 std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed) {

@@ -11,23 +11,11 @@
 #include "syncopate/data/idx.h"
 #include "syncopate/data/image_dataset.h"
 #include "syncopate/nn/resnet_folder.h"
-#include "syncopate/run/language.h"
 #include "syncopate/run/materials.h"
+#include "syncopate/run/task_files.h"
 
 namespace syncopate::run {
 namespace {
-
-data::ImageTask load_images(const std::string& task, const std::string& path, data::Purpose purpose) {
-  if (task == "cifar10") {
-    if (path.empty()) {
-      throw ConfigError(
-          "the task cifar10 needs its data: give the folder with data_batch_1.bin and the others with "
-          "--data");
-    }
-    return data::load_cifar10(path, purpose);
-  }
-  return data::load_mnist(path.empty() ? "fashion-mnist" : "mnist", path, purpose);
-}
 
 train::MakeMetric metric_of(const data::ImageTask& task) {
   return train::classification({.classes = static_cast<int64_t>(task.labels.size()), .top = 5, .parts = {}});
@@ -42,6 +30,18 @@ void require_images_fit(const data::ImageTask& task, const nn::ResNetConfig& con
 }
 
 }  // namespace
+
+data::ImageTask load_images(const std::string& task, const std::string& path, data::Purpose purpose) {
+  if (task == "cifar10") {
+    if (path.empty()) {
+      throw ConfigError(
+          "the task cifar10 needs its data: give the folder with data_batch_1.bin and the others with "
+          "--data");
+    }
+    return data::load_cifar10(path, purpose);
+  }
+  return data::load_mnist(path.empty() ? "fashion-mnist" : "mnist", path, purpose);
+}
 
 Materials make_images(const RunSpec& spec, comm::Group&) {
   const Start start = find_start(spec);

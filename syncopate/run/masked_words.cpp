@@ -7,7 +7,6 @@
 #include "syncopate/base/error.h"
 #include "syncopate/data/corpus.h"
 #include "syncopate/data/masked_dataset.h"
-#include "syncopate/data/subset.h"
 #include "syncopate/run/language.h"
 #include "syncopate/run/materials.h"
 #include "syncopate/run/wordpiece_start.h"
@@ -69,13 +68,7 @@ Materials make_masked_words(const RunSpec& spec, comm::Group& group) {
   made.test = first_of(std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer, masks), spec);
   made.model = std::move(loaded.model);
   made.metric = train::perplexity(false);
-  made.save = [&model, tokenizer, max_length](const std::filesystem::path& folder) {
-    nn::save_bert(folder, model);
-    tokenizer->save(folder);
-    save_trained_length(folder, max_length);
-  };
-  made.input = fmt::format("{} words", tokenizer->size());
-  made.fingerprint = fingerprint_of(*tokenizer);
+  set_vocabulary(made, model, tokenizer, max_length);
   return made;
 }
 

@@ -99,6 +99,17 @@ void save_trained_length(const std::filesystem::path& folder, int64_t max_length
 /// Throws ConfigError unless texts of `max_length` fit a model with so many positions.
 void require_length_fits(int64_t max_length, int64_t positions, const std::string& model);
 
+/// Tokens per example when scoring: as asked, or as trained.
+int64_t scored_length(const ScoreSpec& spec, int64_t positions);
+
+/// A checksum of a vocabulary.
+std::string fingerprint_of(const std::vector<std::string>& words);
+
+/// The seeded subset of --limit, and the first task.test_limit, of a data set.
+std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole, const RunSpec& spec);
+std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
+                                              const RunSpec& spec);
+
 /// A seeded choice of `limit` of `size` numbers, ascending; all of them when limit is 0 or not below size.
 /// The same for every strategy and number of workers.
 std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed);

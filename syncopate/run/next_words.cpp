@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/hash.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/share.h"
 #include "syncopate/data/bpe.h"
@@ -32,10 +31,6 @@ data::ByteBpe find_pieces(const RunSpec& spec, const Start& start, const std::ve
   }
   shared = nlohmann::json::parse(comm::share_text(group, group.rank() == 0 ? shared.dump() : "", 0));
   return data::ByteBpe({.words = shared.at("words"), .merges = shared.at("merges")});
-}
-
-std::string fingerprint_of(const data::ByteBpe& pieces) {
-  return fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(pieces.table().words, "\n"))));
 }
 
 void require_pieces_fit(const data::ByteBpe& pieces, const nn::GptConfig& config, const std::string& folder) {
@@ -89,7 +84,7 @@ Materials make_next_words(const RunSpec& spec, comm::Group& group) {
     save_trained_length(folder, max_length);
   };
   made.input = fmt::format("{} words", pieces->size());
-  made.fingerprint = fingerprint_of(*pieces);
+  made.fingerprint = fingerprint_of(pieces->table().words);
   return made;
 }
 

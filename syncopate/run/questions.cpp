@@ -9,17 +9,13 @@
 #include "syncopate/data/squad.h"
 #include "syncopate/data/squad_answers.h"
 #include "syncopate/data/squad_dataset.h"
-#include "syncopate/run/language.h"
 #include "syncopate/run/materials.h"
+#include "syncopate/run/task_files.h"
 #include "syncopate/run/wordpiece_start.h"
 #include "syncopate/train/squad_metric.h"
 
 namespace syncopate::run {
 namespace {
-
-data::SquadTask load_questions(const std::string& task, const std::string& path, data::Purpose purpose) {
-  return task == "definition-qa" ? data::load_definition_qa(path, purpose) : data::load_squad(path, purpose);
-}
 
 std::vector<std::string_view> texts_of(const data::SquadTask& task) {
   std::vector<std::string_view> texts;
@@ -31,6 +27,10 @@ std::vector<std::string_view> texts_of(const data::SquadTask& task) {
 }
 
 }  // namespace
+
+data::SquadTask load_questions(const std::string& task, const std::string& path, data::Purpose purpose) {
+  return task == "definition-qa" ? data::load_definition_qa(path, purpose) : data::load_squad(path, purpose);
+}
 
 Materials make_questions(const RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
@@ -50,13 +50,7 @@ Materials make_questions(const RunSpec& spec, comm::Group& group) {
   made.test = test;
   made.metric = train::squad(test, std::move(task.test));
   made.model = std::move(loaded.model);
-  made.save = [&model, tokenizer, max_length](const std::filesystem::path& folder) {
-    nn::save_bert(folder, model);
-    tokenizer->save(folder);
-    save_trained_length(folder, max_length);
-  };
-  made.input = fmt::format("{} words", tokenizer->size());
-  made.fingerprint = fingerprint_of(*tokenizer);
+  set_vocabulary(made, model, tokenizer, max_length);
   return made;
 }
 

@@ -7,13 +7,11 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/data/cifar10.h"
-#include "syncopate/data/definition_qa.h"
-#include "syncopate/data/idx.h"
 #include "syncopate/data/squad_score.h"
 #include "syncopate/data/task.h"
 #include "syncopate/record/lines.h"
 #include "syncopate/run/materials.h"
+#include "syncopate/run/task_files.h"
 
 namespace syncopate::run {
 namespace {
@@ -29,10 +27,7 @@ struct Labelled {
 Labelled load_labels(const std::string& task, const std::string& path, const ColumnSpec& columns) {
   Labelled truth;
   if (task == "cifar10" || task == "idx") {
-    const data::ImageTask images =
-        task == "cifar10"
-            ? data::load_cifar10(path, data::Purpose::kEvaluate)
-            : data::load_mnist(path.empty() ? "fashion-mnist" : "mnist", path, data::Purpose::kEvaluate);
+    const data::ImageTask images = load_images(task, path, data::Purpose::kEvaluate);
     truth.names = images.labels;
     truth.labels.assign(images.test.labels.begin(), images.test.labels.end());
     return truth;
@@ -115,9 +110,7 @@ Measures score_file(const std::string& task, const std::string& data, const std:
                     const ColumnSpec& columns) {
   family_of(task);
   if (task == "squad" || task == "definition-qa") {
-    const data::SquadTask questions = task == "squad"
-                                          ? data::load_squad(data, data::Purpose::kEvaluate)
-                                          : data::load_definition_qa(data, data::Purpose::kEvaluate);
+    const data::SquadTask questions = load_questions(task, data, data::Purpose::kEvaluate);
     const data::SquadScore score =
         data::score_predictions(questions.test, data::read_predictions(predictions));
     return {{"exact_match", score.exact_match},

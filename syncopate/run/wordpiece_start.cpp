@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/hash.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/share.h"
 #include "syncopate/data/vocabulary.h"
@@ -36,8 +35,15 @@ std::string vocabulary_of(const std::string& folder) {
   return path.string();
 }
 
-std::string fingerprint_of(const data::WordPiece& tokenizer) {
-  return fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(tokenizer.words(), "\n"))));
+void set_vocabulary(Materials& made, const nn::Bert& model, const std::shared_ptr<data::WordPiece>& tokenizer,
+                    int64_t max_length) {
+  made.save = [&model, tokenizer, max_length](const std::filesystem::path& folder) {
+    nn::save_bert(folder, model);
+    tokenizer->save(folder);
+    save_trained_length(folder, max_length);
+  };
+  made.input = fmt::format("{} words", tokenizer->size());
+  made.fingerprint = fingerprint_of(tokenizer->words());
 }
 
 // Tables are padded to a round number of rows at times; more rows than that, or fewer, are another

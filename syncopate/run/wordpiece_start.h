@@ -23,8 +23,9 @@ std::unique_ptr<data::WordPiece> find_vocabulary(const RunSpec& spec, const Star
 /// The vocab.txt of a model folder; throws DataError when there is none.
 std::string vocabulary_of(const std::string& folder);
 
-/// A checksum of the words.
-std::string fingerprint_of(const data::WordPiece& tokenizer);
+/// Fills in how the model, which `made` holds, is saved with its vocabulary, and what it reads.
+void set_vocabulary(Materials& made, const nn::Bert& model, const std::shared_ptr<data::WordPiece>& tokenizer,
+                    int64_t max_length);
 
 /// Throws DataError unless the vocabulary is the model's.
 void require_vocabulary_fits(const data::WordPiece& tokenizer, const nn::BertConfig& config,

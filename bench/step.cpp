@@ -138,10 +138,10 @@ int work(const Options& options) {
     strategy = make_reducer(group.rank(), group.size(), store != nullptr ? store : "");
     if (!strategy) throw ConfigError("this libtorch's c10d::Reducer has another interface; use Debian's");
   } else {
-    run::RunSpec::Strategy spec;
-    spec.name = options.mode;
-    spec.sparse_rows = !options.dense_rows;
-    strategy = run::make_strategy(spec, group);
+    run::RunSpec spec;
+    spec.strategy.name = options.mode;
+    spec.strategy.sparse_rows = !options.dense_rows;
+    strategy = run::make_strategy(spec, group, options.warmup + options.steps);
   }
   parallel::Session session(*model, group, *strategy);
   std::vector<double> times, applies, waits;

@@ -9,8 +9,8 @@ namespace syncopate::parallel {
 class AllReduce : public Averager {
  public:
   explicit AllReduce(comm::Group& group) : group_(group) {}
-  comm::Pending start(at::Tensor tensor) override {
-    return group_.all_reduce(std::move(tensor), comm::Op::kSum);
+  comm::Pending start(Piece piece) override {
+    return group_.all_reduce(std::move(piece.tensor), comm::Op::kSum);
   }
 
  private:

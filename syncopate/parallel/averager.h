@@ -2,9 +2,20 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "syncopate/comm/group.h"
+#include "syncopate/parallel/replica.h"
 
 namespace syncopate::parallel {
+
+/// What one exchange brings together: a slice of a flat array, or some rows of an embedding table in it.
+struct Piece {
+  at::Tensor tensor;   ///< contiguous; summed in place
+  int64_t offset = 0;  ///< where the slice, or the table, begins in the flat array
+  at::Tensor rows{};   ///< int64, alike on all ranks: `tensor` holds these rows of the table; undefined: all
+};
 
 /// How ranks bring one tensor together: afterwards it holds, on every rank, the sum over ranks. The division
 /// that makes it a mean is by the global count of examples, known to the replica, so that uneven ranks weigh
@@ -12,8 +23,14 @@ namespace syncopate::parallel {
 class Averager {
  public:
   virtual ~Averager() = default;
-  /// In place. Every rank starts the same tensors in the same order.
-  virtual comm::Pending start(at::Tensor tensor) = 0;
+  /// Once, before the first piece: what the pieces are slices of.
+  virtual void attach(const Replica&) {}
+  /// Before the first piece of a step (from 0).
+  virtual void begin(int64_t /*step*/) {}
+  /// In place. Every rank starts the same pieces in the same order; several may be under way.
+  virtual comm::Pending start(Piece piece) = 0;
+  /// What a checkpoint must hold of this rank, to be written into in place when resuming. After `attach`.
+  virtual std::vector<tensor::NamedTensor> state() { return {}; }
 };
 
 }  // namespace syncopate::parallel

@@ -18,7 +18,9 @@ class EveryStep : public Strategy {
   /// `group` must outlive the strategy.
   EveryStep(comm::Group& group, std::unique_ptr<Averager> averager, Options options);
   void start(Replica& replica) override;
+  void before_backward(Replica& replica, bool last_micro) override;
   void step(Replica& replica) override;
+  std::vector<tensor::NamedTensor> state() override { return averager_->state(); }
 
  private:
   comm::Group& group_;

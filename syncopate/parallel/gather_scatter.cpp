@@ -6,7 +6,8 @@
 
 namespace syncopate::parallel {
 
-comm::Pending GatherScatter::start(at::Tensor tensor) {
+comm::Pending GatherScatter::start(Piece piece) {
+  const at::Tensor& tensor = piece.tensor;
   constexpr int kRoot = 0;
   std::vector<at::Tensor> gathered, scattered;
   if (group_.rank() == kRoot) {

@@ -9,7 +9,7 @@ namespace syncopate::parallel {
 class GatherScatter : public Averager {
  public:
   explicit GatherScatter(comm::Group& group) : group_(group) {}
-  comm::Pending start(at::Tensor tensor) override;
+  comm::Pending start(Piece piece) override;
 
  private:
   comm::Group& group_;

@@ -39,6 +39,7 @@ Overlapped::~Overlapped() {
 void Overlapped::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
   params_ = &replica.params;
+  averager_->attach(replica);
   buckets_.clear();
   build(replica.model.row_tables());
   hooks_ = std::make_unique<Hooks>();
@@ -86,6 +87,7 @@ void Overlapped::build(const std::vector<at::Tensor>& tables) {
 void Overlapped::before_backward(Replica& replica, bool last_micro) {
   if (!last_micro) return;
   check(params_ == &replica.params, "Overlapped::start was given another replica");
+  averager_->begin(replica.step);
   started_ = 0;
   for (Bucket& bucket : buckets_) {
     bucket.waiting = bucket.parameters;
@@ -115,7 +117,7 @@ void Overlapped::start_next() {
   if (bucket.rows) {
     bucket.rows->start(*averager_, *params_);
   } else {
-    bucket.pending = averager_->start(params_->grads.narrow(0, bucket.offset, bucket.size));
+    bucket.pending = averager_->start({params_->grads.narrow(0, bucket.offset, bucket.size), bucket.offset});
   }
 }
 

@@ -32,6 +32,7 @@ class Overlapped : public Strategy {
   void start(Replica& replica) override;
   void before_backward(Replica& replica, bool last_micro) override;
   void step(Replica& replica) override;
+  std::vector<tensor::NamedTensor> state() override { return averager_->state(); }
 
   size_t bucket_count() const { return buckets_.size(); }
 

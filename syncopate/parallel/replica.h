@@ -20,8 +20,11 @@ struct Replica {
   /// Multiplies the loss so that small gradients survive fp16, and is divided out again; null: not needed.
   optim::LossScale* loss_scale = nullptr;
 
+  int64_t step = 0;  ///< the number of this step, from 0
   double lr = 0;     ///< of this step
-  double count = 1;  ///< what the global loss is a mean over, this step
+  /// What the loss whose gradient is applied is a mean over: all ranks' examples of this step, or this
+  /// rank's own where the strategy makes local updates.
+  double count = 1;
   /// Rows of embedding tables that this rank's micro-batches of the step read.
   std::vector<tensor::RowUse> rows{};
   double gradient_norm =

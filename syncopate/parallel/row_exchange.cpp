@@ -27,11 +27,11 @@ void RowExchange::start(Averager& averager, const tensor::FlatParams& params) {
   if (2 * union_.numel() > rows_) {
     union_ = at::Tensor();
     packed_ = at::Tensor();
-    summed_ = averager.start(params.grad_of(*entry_));
+    summed_ = averager.start({params.grad_of(*entry_), entry_->offset});
     return;
   }
   packed_ = table_.index_select(0, union_);
-  summed_ = averager.start(packed_);
+  summed_ = averager.start({packed_, entry_->offset, union_});
 }
 
 at::Tensor RowExchange::finish() {

@@ -7,6 +7,8 @@
 #include "syncopate/comm/group.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/optim/optimizer.h"
+#include "syncopate/parallel/local_engine.h"
+#include "syncopate/parallel/lockstep.h"
 #include "syncopate/parallel/replica.h"
 #include "syncopate/parallel/strategy.h"
 
@@ -24,10 +26,10 @@ class Session {
   Session(nn::Model& model, comm::Group& group, Strategy& strategy,
           const optim::OptimizerOptions& options = {});
 
-  /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all
-  /// ranks.
+  /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all ranks
+  /// since they last talked, or this rank's own in a step in which the strategy says nothing to the others.
   double step(std::span<const tensor::Batch> micro, double lr);
-  void finish() { strategy_.finish(replica_); }
+  void finish() { strategy_.settle(replica_); }  ///< every replica is the model then
   const Replica& replica() const { return replica_; }
 
  private:
@@ -36,6 +38,8 @@ class Session {
   tensor::FlatParams params_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   Replica replica_;
+  LocalEngine engine_;
+  Lockstep lockstep_;
   uint64_t steps_ = 0;
 };
 

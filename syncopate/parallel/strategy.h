@@ -1,9 +1,14 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "syncopate/comm/group.h"
 #include "syncopate/parallel/replica.h"
 
 namespace syncopate::parallel {
+
+class FreeRunning;
 
 /// Decides what replicas tell each other, and when. One per rank; every rank makes the same calls.
 class Strategy {
@@ -16,8 +21,25 @@ class Strategy {
   virtual void before_backward(Replica&, bool /*last_micro*/) {}
   /// Gradients (of the local sum) are in place and `replica.count` is known; leaves new parameters.
   virtual void step(Replica& replica) = 0;
-  /// After the last step: makes replicas equal.
-  virtual void finish(Replica&) {}
+
+  /// Whether ranks talk in step number `step` (from 0); all ranks say the same. Where they do not, the caller
+  /// sends nothing either: losses are carried to the next step in which they do.
+  virtual bool exchanges(int64_t /*step*/) const { return true; }
+  /// The update of that step is by the mean over this rank's own examples: `replica.count` is theirs, and may
+  /// be 0.
+  virtual bool updates_locally(int64_t /*step*/) const { return false; }
+  /// Between exchanges parameters and optimizer state may differ from rank to rank.
+  virtual bool replicas_differ() const { return false; }
+  /// Makes every replica's parameters those of the one model that is evaluated, saved and the result.
+  /// Collective. A caller that goes on training puts back what it had.
+  virtual void settle(Replica&) {}
+  /// Which model that is: "all workers' own", "average of the workers", "server".
+  virtual std::string settled() const { return "the workers' common model"; }
+  /// What a checkpoint must hold of this rank beside the replica, to be written into in place when resuming.
+  /// After `start`.
+  virtual std::vector<tensor::NamedTensor> state() { return {}; }
+  /// Where workers do not keep in step with each other; null: they do.
+  virtual FreeRunning* free_running() { return nullptr; }
 };
 
 /// Every rank takes rank 0's parameters.

@@ -38,6 +38,7 @@ Json to_json(const EvalRecord& r) {
   for (const auto& [name, value] : r.measures) json[name] = value;
   json["examples"] = r.examples;
   json["seconds"] = r.seconds;
+  if (!r.model.empty()) json["model"] = r.model;
   if (!r.confusion.empty()) json["confusion"] = r.confusion;
   return json;
 }
@@ -101,6 +102,8 @@ EvalRecord eval_from_json(const Json& j) {
       value.get_to(r.examples);
     } else if (name == "seconds") {
       value.get_to(r.seconds);
+    } else if (name == "model") {
+      value.get_to(r.model);
     } else if (name == "confusion") {
       value.get_to(r.confusion);
     } else {

@@ -26,6 +26,7 @@ struct StepRecord {
 /// A score: a loss and named measures such as "accuracy".
 struct EvalRecord {
   int64_t step = 0;
+  std::string model;  ///< whose score it is where workers' models may differ: "average of the workers"
   double loss = 0;
   int64_t examples = 0;
   double seconds = 0;

@@ -22,8 +22,22 @@ void require_strategy(const std::string& name) {
   throw ConfigError("unknown strategy \"{}\"{}", name, suggestion(name, names));
 }
 
-std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec::Strategy& spec, comm::Group& group) {
+const std::vector<std::string>& codec_names() {
+  static const std::vector<std::string> names{"none"};
+  return names;
+}
+
+void require_codec(const std::string& name, const std::string&) {
+  const auto& names = codec_names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, names));
+}
+
+std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Group& group,
+                                                  int64_t /*steps*/) {
+  const RunSpec::Strategy& spec = whole.strategy;
   require_strategy(spec.name);
+  require_codec(whole.codec.name, spec.name);
   if (spec.name == "single") return std::make_unique<parallel::Single>();
   if (spec.name == "gather-scatter") {
     return std::make_unique<parallel::EveryStep>(group, std::make_unique<parallel::GatherScatter>(group),

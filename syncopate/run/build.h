@@ -17,7 +17,12 @@ namespace syncopate::run {
 const std::vector<std::string>& strategy_names();
 void require_strategy(const std::string& name);  ///< throws ConfigError with a suggestion
 
-std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec::Strategy& spec, comm::Group& group);
+const std::vector<std::string>& codec_names();
+/// Throws ConfigError for one that does not exist or that the strategy cannot use.
+void require_codec(const std::string& name, const std::string& strategy);
+
+/// `steps`: of the whole run. Of the spec it reads `strategy`, `codec` and `optim`.
+std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& spec, comm::Group& group, int64_t steps);
 std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,
                                                  const tensor::FlatParams& params);
 /// `batch`: examples per step over all workers.

@@ -62,14 +62,40 @@ void RunSpec::Model::describe(Fields& fields) {
 }
 
 void RunSpec::Strategy::describe(Fields& fields) {
-  fields.add("name", name, "how workers synchronise: single, gather-scatter, all-reduce, ddp", "strategy");
+  fields.add("name", name, fmt::format("how workers synchronise: {}", fmt::join(strategy_names(), ", ")),
+             "strategy");
   fields.add("whole", whole,
              "gather-scatter, all-reduce: one call over all gradients, not one per parameter");
   fields.add("bucket_mib", bucket_mib, "ddp: size of a bucket of gradients");
   fields.add("first_bucket_mib", first_bucket_mib,
              "ddp: size of the first bucket, small so that it starts early");
   fields.add("sparse_rows", sparse_rows, "ddp: of embedding tables exchange only the rows that were read");
-  fields.add("overlap", overlap, "ddp: start buckets during the backward pass; false: after it");
+  fields.add("overlap", overlap,
+             "ddp: start buckets during the backward pass; local-sgd: average behind the next steps");
+  fields.add("every", every, "local-sgd, diloco: optimizer steps between averages");
+  fields.add("post_local_start", post_local_start,
+             "local-sgd: the step at which local steps begin; before it workers are synchronous");
+  fields.add("moments", moments, "local-sgd: at an average the optimizer's moments: keep, average, reset");
+  fields.add("outer_lr", outer_lr, "diloco: rate of the outer optimizer");
+  fields.add("outer_momentum", outer_momentum, "diloco: Nesterov momentum of the outer optimizer");
+  fields.add("fragments", fragments, "diloco: parts of the model that are averaged in turn");
+  fields.add("delay", delay, "diloco: steps that an average may take behind the training");
+  fields.add("mixing", mixing, "diloco: share of the local values kept when an average arrives");
+  fields.add("staleness", staleness,
+             "parameter-server: updates that a worker may be ahead of the slowest: a number, or inf");
+  fields.add("staleness_lr", staleness_lr, "parameter-server: divide the rate by a push's staleness");
+  fields.add("servers", servers, "parameter-server: processes that hold the model");
+  fields.add("state", state, "hogwild: the optimizer's state is each process's own, or shared");
+}
+
+void RunSpec::Codec::describe(Fields& fields) {
+  fields.add("name", name, fmt::format("how gradients travel: {}", fmt::join(codec_names(), ", ")), "codec");
+  fields.add("ratio", ratio, "top-k, random-k: share of the values that travel");
+  fields.add("rank", rank, "power-sgd: rank of what stands for a matrix");
+  fields.add("warmup", warmup,
+             "one-bit, power-sgd: share of the steps, or steps if 1 or more, before compression");
+  fields.add("error_feedback", error_feedback,
+             "what was not sent is added to the next gradient: auto (where it is needed), true, false");
 }
 
 void RunSpec::Optim::describe(Fields& fields) {
@@ -135,6 +161,7 @@ void RunSpec::describe(Fields& fields) {
   fields.group("task", task);
   fields.group("model", model);
   fields.group("strategy", strategy);
+  fields.group("codec", codec);
   fields.group("optim", optim);
   fields.group("train", train);
   fields.group("comm", comm);
@@ -200,6 +227,11 @@ void RunSpec::validate() const {
         "--workers 1",
         comm.workers);
   }
+  if (strategy.every < 1) throw ConfigError("strategy.every must be 1 or more, got {}", strategy.every);
+  require_one_of("strategy.moments", strategy.moments, {"keep", "average", "reset"});
+  require_one_of("strategy.state", strategy.state, {"own", "shared"});
+  require_one_of("codec.error_feedback", codec.error_feedback, {"auto", "true", "false"});
+  require_codec(codec.name, strategy.name);
   examples_per_step();
   if (train.epochs < 0 || train.steps < 0) throw ConfigError("--epochs and --steps must be 1 or more");
   if (train.epochs > 0 && train.steps > 0)

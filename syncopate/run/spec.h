@@ -51,8 +51,29 @@ struct RunSpec {
     double first_bucket_mib = 1;
     bool sparse_rows = true;
     bool overlap = true;
+    int64_t every = 8;
+    int64_t post_local_start = 0;
+    std::string moments = "keep";
+    double outer_lr = 0.7;
+    double outer_momentum = 0.9;
+    int64_t fragments = 1;
+    int64_t delay = 0;
+    double mixing = 0;
+    std::string staleness = "inf";
+    bool staleness_lr = false;
+    int64_t servers = 1;
+    std::string state = "own";
     void describe(Fields& fields);
   } strategy;
+
+  struct Codec {
+    std::string name = "none";
+    double ratio = 0.01;
+    int64_t rank = 4;
+    double warmup = 0.2;
+    std::string error_feedback = "auto";
+    void describe(Fields& fields);
+  } codec;
 
   struct Optim {
     std::string name = "adamw";

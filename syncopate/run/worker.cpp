@@ -85,7 +85,6 @@ class Worker {
         .precision = precision.used,
         .loss_scale = precision.used == tensor::Precision::kFp16 ? &loss_scale : nullptr};
     comm::Metered group(std::move(membership_.group));
-    const auto strategy = make_strategy(spec_.strategy, group);
     if (materials.connect) materials.connect(group);
     parallel::LocalEngine engine;
     data::Loader loader(materials.train, {.global_batch = spec_.examples_per_step(),
@@ -99,6 +98,7 @@ class Worker {
     const int64_t epochs = std::max<int64_t>(1, spec_.train.epochs);
     const int64_t steps = spec_.train.steps > 0 ? spec_.train.steps : epochs * loader.steps_per_epoch();
     const optim::Schedule schedule = make_schedule(spec_.optim, steps, spec_.examples_per_step());
+    const auto strategy = make_strategy(spec_, group, steps);
 
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       parse_drill(spec_.comm.drill));

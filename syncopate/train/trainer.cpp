@@ -8,16 +8,16 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/share.h"
-#include "syncopate/parallel/totals.h"
 #include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
+#include "syncopate/train/rank_states.h"
 
 namespace syncopate::train {
 namespace {
 
 [[noreturn]] void diverged(int64_t step) {
   throw DivergedError(
-      "the loss at step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1", step);
+      "the test loss after step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1", step);
 }
 
 /// The tensors that a checkpoint holds: what `save` writes and `restore` fills.
@@ -33,8 +33,8 @@ std::vector<tensor::NamedTensor> state_of(const parallel::Replica& replica) {
 }  // namespace
 
 TrainResult Trainer::run(bool resume) {
-  const int64_t first = resume ? restore() : 0;
   parts_.strategy.start(parts_.replica);
+  const int64_t first = resume ? restore() : 0;
   parts_.loader.seek(first);
   result_.steps = first;
   while (result_.steps < options_.steps && !result_.interrupted) {
@@ -43,16 +43,14 @@ TrainResult Trainer::run(bool resume) {
     if (done == options_.steps) result_.interrupted = false;  // nothing was left to interrupt
     if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
     if (epoch_ended_) end_of_epoch(done);
-    const bool due = options_.save_every > 0 ? done % options_.save_every == 0 : epoch_ended_;
-    if (result_.interrupted || (due && done < options_.steps)) save(done);
+    if (result_.interrupted || (due(options_.save_every, done) && done < options_.steps)) save(done);
   }
-  parts_.strategy.finish(parts_.replica);
   if (!result_.interrupted) {
     evaluate_now(result_.steps);
     // Before the epoch that the steps reached into is closed: a longer run goes on in it.
     if (result_.steps > first) save(result_.steps);
     if (sums_.count > 0) end_of_epoch(result_.steps);
-    settle_buffers();
+    settle();
   }
   result_.bytes_sent = bytes_sent_by_all();
   if (parts_.replica.loss_scale != nullptr) result_.skipped = parts_.replica.loss_scale->skipped();
@@ -63,7 +61,8 @@ bool Trainer::buffers_differ() const {
   return parts_.group.size() > 1 && !parts_.replica.model.every_rank_computes();
 }
 
-void Trainer::settle_buffers() {
+void Trainer::settle() {
+  parts_.strategy.settle(parts_.replica);
   if (!buffers_differ()) return;
   const double workers = parts_.group.size();
   for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
@@ -76,23 +75,30 @@ void Trainer::settle_buffers() {
   }
 }
 
-std::vector<tensor::NamedTensor> Trainer::buffers_of_others() {
-  std::vector<tensor::NamedTensor> others;
-  if (!buffers_differ() || options_.broadcast_buffers) return others;
-  for (int rank = 1; rank < parts_.group.size(); ++rank) {
-    for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
-      const at::Tensor copy = buffer.clone();
-      parts_.group.broadcast(copy, rank).wait();
-      others.push_back({fmt::format("rank{}.buffer.{}", rank, name), copy});
+std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
+  std::vector<tensor::NamedTensor> state;
+  for (const auto& named : parts_.strategy.state()) state.push_back({"strategy." + named.name, named.tensor});
+  if (parts_.group.rank() == 0) return state;  // the rest of it is there anyway
+  if (buffers_differ() && !options_.broadcast_buffers) {
+    for (const auto& named : parts_.replica.model.buffers())
+      state.push_back({"buffer." + named.name, named.tensor});
+  }
+  if (parts_.strategy.replicas_differ()) {
+    for (const auto& named : state_of(parts_.replica)) {
+      if (!named.name.starts_with("buffer.")) state.push_back(named);
     }
   }
-  return others;
+  return state;
 }
 
 double Trainer::bytes_sent_by_all() {
   at::Tensor bytes = at::full({1}, bytes_sent_, at::kDouble);
   parts_.group.all_reduce(bytes, comm::Op::kSum).wait();
   return bytes_before_ + bytes.item<double>();
+}
+
+bool Trainer::due(int64_t every, int64_t steps_done) const {
+  return every > 0 ? steps_done % every == 0 : epoch_ended_;
 }
 
 bool Trainer::train_step(int64_t step) {
@@ -102,56 +108,44 @@ bool Trainer::train_step(int64_t step) {
   phase(step + 1, "data");
   const data::StepBatches batches = parts_.loader.next();
   const double data_seconds = watch.seconds();
+  epoch_ended_ = batches.last_of_epoch;
+  replica.step = step;
   replica.lr = parts_.schedule.lr(step);
   replica.apply_seconds = 0;
   if (options_.broadcast_buffers && parts_.group.size() > 1) {
     for (const auto& [name, buffer] : replica.model.buffers()) parts_.group.broadcast(buffer, 0).wait();
   }
-
-  parallel::Totals totals(parts_.group);
-  parallel::EngineEvents events;
-  events.phase = [&](const char* name) { phase(step + 1, name); };
-  events.before_backward = [&](const parallel::LocalLoss& so_far, bool last) {
-    if (last) totals.start(so_far, parts_.listener.stop_requested());
-    parts_.strategy.before_backward(replica, last);
-  };
   const uint64_t noise = mix_key(options_.seed, static_cast<uint64_t>(step), parts_.group.rank());
-  const parallel::LocalLoss mine = parts_.engine.run(replica, batches.micro, noise, events);
-
-  phase(step + 1, "exchange");
-  const Stopwatch exchange;
-  totals.wait();
-  if (!std::isfinite(totals.loss_sum())) diverged(step + 1);
-  if (totals.count() == 0) {  // every rank sees it
-    throw DataError(
-        "step {} has nothing to learn from: no word of its texts is known; does the vocabulary fit the data?",
-        step + 1);
-  }
-  replica.count = totals.count();
-  parts_.strategy.step(replica);
-  if (!std::isfinite(replica.gradient_norm)) diverged(step + 1);
-  const double exchange_seconds = exchange.seconds() - replica.apply_seconds;
+  // What is written down at an evaluation or in a checkpoint must count every rank's examples.
+  const bool accounts = epoch_ended_ || step + 1 == options_.steps || due(options_.eval_every, step + 1) ||
+                        due(options_.save_every, step + 1);
+  const auto outcome = lockstep_.step(batches.micro, noise,
+                                      {.phase = [&](const char* name) { phase(step + 1, name); },
+                                       .stop = [&] { return parts_.listener.stop_requested(); },
+                                       .talk = accounts});
   const double seconds = watch.seconds();
 
   record::StepRecord record;
   record.step = step + 1;
-  record.loss = totals.loss_sum() / totals.count();
+  record.loss = outcome.sum / outcome.count;
   record.lr = replica.lr;
   record.examples = batches.global_examples;
   record.ms = 1e3 * seconds;
-  record.exchange_ms = 1e3 * exchange_seconds;
+  record.exchange_ms = 1e3 * outcome.exchange_seconds;
   record.data_ms = 1e3 * data_seconds;
   record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
   record.bytes_sent = static_cast<double>((parts_.group.meter() - before).total().bytes);
   record.grad_norm = replica.gradient_norm;
   bytes_sent_ += record.bytes_sent;
   sums_.epoch = batches.epoch;
-  sums_.loss += totals.loss_sum();
-  sums_.count += totals.count();
+  if (outcome.talked) {
+    sums_.loss += outcome.sum;
+    sums_.count += outcome.count;
+  }
   sums_.seconds += seconds;
-  epoch_ended_ = batches.last_of_epoch;
+  const parallel::LocalLoss& mine = outcome.mine;
   parts_.listener.step(record, mine.count > 0 ? mine.sum / static_cast<double>(mine.count) : std::nan(""));
-  return !totals.stop();
+  return !outcome.stop;
 }
 
 void Trainer::end_of_epoch(int64_t steps_done) {
@@ -169,17 +163,20 @@ void Trainer::end_of_epoch(int64_t steps_done) {
 void Trainer::evaluate_now(int64_t steps_done) {
   if (parts_.test == nullptr || eval_step_ == steps_done) return;
   phase(steps_done, "evaluation");
-  std::vector<at::Tensor> own;  // training goes on with them, whenever a run is evaluated
-  for (const auto& named : parts_.replica.model.buffers()) own.push_back(named.tensor.clone());
-  settle_buffers();
+  // Training goes on with a rank's own, whenever a run is evaluated.
+  std::vector<tensor::NamedTensor> mine = parts_.replica.model.buffers();
+  if (parts_.strategy.replicas_differ()) mine.push_back({"parameters", parts_.replica.params.values});
+  std::vector<at::Tensor> own;
+  for (const auto& named : mine) own.push_back(named.tensor.clone());
+  settle();
   const auto metric = parts_.metric();
   record::EvalRecord record =
       evaluate(parts_.replica.model, *parts_.test, parts_.group, *metric,
                {.batch_size = options_.eval_batch, .precision = parts_.replica.precision});
   if (!std::isfinite(record.loss)) diverged(steps_done);
-  const auto buffers = parts_.replica.model.buffers();
-  for (size_t i = 0; i < own.size(); ++i) at::Tensor(buffers[i].tensor).copy_(own[i]);
+  for (size_t i = 0; i < own.size(); ++i) at::Tensor(mine[i].tensor).copy_(own[i]);
   record.step = steps_done;
+  record.model = parts_.strategy.settled();
   result_.eval = record;
   eval_step_ = steps_done;
   ++evals_;
@@ -189,12 +186,12 @@ void Trainer::evaluate_now(int64_t steps_done) {
 void Trainer::save(int64_t steps_done) {
   if (options_.checkpoint.empty()) return;
   phase(steps_done, "checkpoint");
-  const std::vector<tensor::NamedTensor> others = buffers_of_others();
+  const std::vector<tensor::NamedTensor> own = gather_states(parts_.group, state_of_rank());
   const double bytes_sent = bytes_sent_by_all();
   if (parts_.group.rank() == 0) {
     Checkpoint checkpoint;
     checkpoint.tensors = state_of(parts_.replica);
-    checkpoint.tensors.insert(checkpoint.tensors.end(), others.begin(), others.end());
+    checkpoint.tensors.insert(checkpoint.tensors.end(), own.begin(), own.end());
     nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
     for (const auto& epoch : result_.epochs) epochs.push_back(record::to_json(epoch));
     checkpoint.state = {{"steps_done", steps_done},
@@ -220,17 +217,6 @@ void Trainer::save(int64_t steps_done) {
   parts_.listener.saved(steps_done);
 }
 
-void Trainer::restore_own_buffers(const std::vector<tensor::NamedTensor>& saved) {
-  const std::vector<tensor::NamedTensor> others = buffers_of_others();  // their names and shapes
-  if (parts_.group.rank() == 0) restore_tensors(saved, others, options_.checkpoint);
-  const auto buffers = parts_.replica.model.buffers();
-  for (size_t i = 0; i < others.size(); ++i) {
-    parts_.group.broadcast(others[i].tensor, 0).wait();
-    const bool mine = parts_.group.rank() == static_cast<int>(1 + i / buffers.size());
-    if (mine) at::Tensor(buffers[i % buffers.size()].tensor).copy_(others[i].tensor);
-  }
-}
-
 int64_t Trainer::restore() {
   // Rank 0 alone reads the file: other machines need not see it.
   Checkpoint checkpoint;
@@ -242,7 +228,7 @@ int64_t Trainer::restore() {
     text = checkpoint.state.dump();
   }
   for (const auto& [name, tensor] : into) parts_.group.broadcast(tensor, 0).wait();
-  restore_own_buffers(checkpoint.tensors);
+  scatter_states(parts_.group, checkpoint.tensors, state_of_rank(), options_.checkpoint);
   checkpoint.state = nlohmann::ordered_json::parse(comm::share_text(parts_.group, text, 0));
   const auto& state = checkpoint.state;
   parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));

@@ -13,6 +13,7 @@
 #include "syncopate/data/loader.h"
 #include "syncopate/optim/schedule.h"
 #include "syncopate/parallel/engine.h"
+#include "syncopate/parallel/lockstep.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"
 #include "syncopate/train/metric.h"
@@ -69,7 +70,10 @@ class Trainer {
     Listener& listener;
   };
 
-  Trainer(Parts parts, TrainerOptions options) : parts_(parts), options_(std::move(options)) {}
+  Trainer(Parts parts, TrainerOptions options)
+      : parts_(parts),
+        options_(std::move(options)),
+        lockstep_(parts.replica, parts.engine, parts.strategy, parts.group) {}
 
   /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError on every
   /// rank at the same step when the loss is not a number.
@@ -84,16 +88,17 @@ class Trainer {
   double bytes_sent_by_all();  ///< collective
   /// Ranks may differ in what their batch norms have seen.
   bool buffers_differ() const;
-  /// Makes buffers equal for what is evaluated or is the result: the ranks' mean, or rank 0's where those are
-  /// broadcast. Collective.
-  void settle_buffers();
-  /// What a checkpoint must hold beside rank 0's own. Collective.
-  std::vector<tensor::NamedTensor> buffers_of_others();
-  void restore_own_buffers(const std::vector<tensor::NamedTensor>& saved);  ///< `saved`: rank 0's alone
+  /// Makes every replica the model that is evaluated or is the result; of buffers it is the ranks' mean, or
+  /// rank 0's where those are broadcast. Collective.
+  void settle();
+  /// What a checkpoint must hold of this rank beside what rank 0 saves for all.
+  std::vector<tensor::NamedTensor> state_of_rank();
+  bool due(int64_t every, int64_t steps_done) const;  ///< `every` 0: at the end of an epoch
   void phase(int64_t step, const char* name) { parts_.listener.phase(step, name); }
 
   Parts parts_;
   TrainerOptions options_;
+  parallel::Lockstep lockstep_;
   TrainResult result_;
   /// Sums over the epoch so far, part of a checkpoint.
   struct EpochSums {

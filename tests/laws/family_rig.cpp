@@ -80,7 +80,7 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   parallel::Replica replica{
       .model = *materials.model, .params = params, .optimizer = *optimizer, .clip = spec.optim.clip};
   CountingEngine engine;
-  auto strategy = run::make_strategy(spec.strategy, group);
+  auto strategy = run::make_strategy(spec, group, spec.train.steps);
   if (run.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group, engine);
   if (materials.connect) materials.connect(group);
   data::Loader loader(materials.train, {.global_batch = spec.examples_per_step(),

@@ -116,7 +116,11 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   const auto optimizer = run::make_optimizer(rig.optim, params);
   parallel::Replica replica{
       .model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
-  auto strategy = run::make_strategy(rig.strategy, group);
+  run::RunSpec spec;
+  spec.strategy = rig.strategy;
+  spec.codec = rig.codec;
+  spec.optim = rig.optim;
+  auto strategy = run::make_strategy(spec, group, rig.steps);
   if (rig.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group);
   parallel::LocalEngine engine;
   data::Loader loader(toy_data(rig.examples, 17), {.global_batch = rig.global_batch,

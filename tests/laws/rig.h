@@ -19,6 +19,7 @@ std::shared_ptr<const data::Dataset> toy_data(int64_t size, uint64_t seed);
 /// One training run with ranks as threads of this process.
 struct Rig {
   run::RunSpec::Strategy strategy;
+  run::RunSpec::Codec codec{};
   run::RunSpec::Optim optim;
   int workers = 1;
   int64_t global_batch = 12;

@@ -73,7 +73,9 @@ std::vector<Seen> train(int ranks, bool broadcast) {
     const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
     parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
     parallel::LocalEngine engine;
-    const auto strategy = run::make_strategy({.name = "all-reduce"}, group);
+    run::RunSpec spec;
+    spec.strategy.name = "all-reduce";
+    const auto strategy = run::make_strategy(spec, group, 4);
     const auto data = std::make_shared<Numbers>();
     data::Loader loader(data, {.global_batch = 6, .workers = ranks, .rank = rank});
     const auto schedule = run::make_schedule({}, 4, 6);

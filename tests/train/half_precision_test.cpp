@@ -49,7 +49,9 @@ Left run(int ranks, const std::string& strategy_name, int steps, double start, d
                               .loss_scale = start > 0 ? &scale : nullptr,
                               .lr = 0.1,
                               .count = 4};
-    const auto strategy = run::make_strategy({.name = strategy_name, .whole = false}, group);
+    run::RunSpec spec;
+    spec.strategy.name = strategy_name;
+    const auto strategy = run::make_strategy(spec, group, steps);
     strategy->start(replica);
     for (int step = 0; step < steps; ++step) {
       params.zero_grads();

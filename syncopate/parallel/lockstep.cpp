@@ -32,6 +32,7 @@ Lockstep::Outcome Lockstep::step(std::span<const tensor::Batch> micro, uint64_t 
     if (last && outcome.talked) {
       totals.start({carried_.sum + so_far.sum, carried_.count + so_far.count}, wishes.stop && wishes.stop());
     }
+    if (local) replica_.count = static_cast<double>(so_far.count);
     strategy_.before_backward(replica_, last);
   };
   outcome.mine = engine_.run(replica_, micro, noise_key, events);

@@ -17,7 +17,8 @@ class Strategy {
   /// Before the first step: all take rank 0's parameters.
   virtual void start(Replica& replica) = 0;
   /// The forward pass of a micro-batch is done and its backward pass comes next. Called once with
-  /// `last_micro` in every step, also on a rank that has no examples in it.
+  /// `last_micro` in every step, also on a rank that has no examples in it. Where the update is local,
+  /// `replica.count` is known by then.
   virtual void before_backward(Replica&, bool /*last_micro*/) {}
   /// Gradients (of the local sum) are in place and `replica.count` is known; leaves new parameters.
   virtual void step(Replica& replica) = 0;
@@ -33,6 +34,8 @@ class Strategy {
   /// Makes every replica's parameters those of the one model that is evaluated, saved and the result.
   /// Collective. A caller that goes on training puts back what it had.
   virtual void settle(Replica&) {}
+  /// `settle` does the same for the model's buffers; else that is left to the caller.
+  virtual bool settles_buffers() const { return false; }
   /// Which model that is: "all workers' own", "average of the workers", "server".
   virtual std::string settled() const { return "the workers' common model"; }
   /// What a checkpoint must hold of this rank beside the replica, to be written into in place when resuming.

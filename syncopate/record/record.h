@@ -57,7 +57,7 @@ struct RunRecord {
   int64_t workers = 1;
   int64_t steps = 0;
   int64_t examples = 0;
-  double ms_per_iteration = 0;  ///< median over the steps but the first
+  double ms_per_iteration = 0;  ///< median over the steps but the first; the mean where some send nothing
   double compute_ms = 0, exchange_ms = 0, data_ms = 0;
   double examples_per_s = 0;
   double bytes_sent_per_step = 0;  ///< by one worker: the mean over workers

@@ -4,15 +4,19 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/comm/inproc.h"
 #include "syncopate/parallel/all_reduce.h"
+#include "syncopate/parallel/diloco.h"
 #include "syncopate/parallel/every_step.h"
 #include "syncopate/parallel/gather_scatter.h"
+#include "syncopate/parallel/local_sgd.h"
 #include "syncopate/parallel/overlapped.h"
 
 namespace syncopate::run {
 
 const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names{"single", "gather-scatter", "all-reduce", "ddp"};
+  static const std::vector<std::string> names{"single", "gather-scatter", "all-reduce",
+                                              "ddp",    "local-sgd",      "diloco"};
   return names;
 }
 
@@ -33,6 +37,70 @@ void require_codec(const std::string& name, const std::string&) {
   throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, names));
 }
 
+namespace {
+
+bool makes_local_steps(const std::string& strategy) {
+  return strategy == "local-sgd" || strategy == "diloco";
+}
+
+parallel::LocalSteps::Options local_steps_of(const RunSpec::Strategy& spec) {
+  parallel::LocalSteps::Options options;
+  options.rounds = {.every = spec.every, .delay = spec.delay};
+  options.moments = parallel::parse_moments(spec.moments);
+  if (spec.name == "diloco") {
+    options.rounds.fragments = spec.fragments;
+    return options;
+  }
+  options.first = spec.post_local_start;
+  if (spec.overlap_average && spec.every < 2) {
+    throw ConfigError("strategy.overlap_average needs strategy.every of 2 or more, got {}", spec.every);
+  }
+  if (spec.overlap_average && spec.delay == 0) options.rounds.delay = spec.every / 2;
+  return options;
+}
+
+std::unique_ptr<parallel::Averager> make_averager(const RunSpec&, comm::Group& group) {
+  return std::make_unique<parallel::AllReduce>(group);
+}
+
+std::unique_ptr<parallel::Strategy> make_ddp(const RunSpec& whole, comm::Group& group) {
+  const RunSpec::Strategy& spec = whole.strategy;
+  return std::make_unique<parallel::Overlapped>(
+      group, make_averager(whole, group),
+      parallel::Overlapped::Options{.bucket_mib = spec.bucket_mib,
+                                    .first_bucket_mib = spec.first_bucket_mib,
+                                    .sparse_rows = spec.sparse_rows,
+                                    .overlap = spec.overlap});
+}
+
+std::unique_ptr<parallel::Strategy> make_local_steps(const RunSpec& whole, comm::Group& group) {
+  const RunSpec::Strategy& spec = whole.strategy;
+  const parallel::LocalSteps::Options options = local_steps_of(spec);
+  if (spec.name == "diloco") {
+    return std::make_unique<parallel::DiLoCo>(
+        group, make_averager(whole, group), options,
+        parallel::DiLoCo::OuterRound{
+            .outer = {.lr = spec.outer_lr, .momentum = spec.outer_momentum, .nesterov = spec.outer_nesterov},
+            .mixing = spec.mixing});
+  }
+  return std::make_unique<parallel::LocalSgd>(group, make_averager(whole, group), options,
+                                              whole.codec.name != "none",
+                                              options.first > 0 ? make_ddp(whole, group) : nullptr);
+}
+
+}  // namespace
+
+void require_settings(const RunSpec& spec) {
+  if (!makes_local_steps(spec.strategy.name)) return;
+  if (spec.model.batch_norm != "local") {
+    throw ConfigError(
+        "model.batch_norm={} makes workers talk in every step, and those of {} do not; use "
+        "model.batch_norm=local",
+        spec.model.batch_norm, spec.strategy.name);
+  }
+  make_local_steps(spec, *comm::open_alone());
+}
+
 std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Group& group,
                                                   int64_t /*steps*/) {
   const RunSpec::Strategy& spec = whole.strategy;
@@ -43,17 +111,12 @@ std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Gr
     return std::make_unique<parallel::EveryStep>(group, std::make_unique<parallel::GatherScatter>(group),
                                                  parallel::EveryStep::Options{.whole = spec.whole});
   }
-  auto all_reduce = std::make_unique<parallel::AllReduce>(group);
   if (spec.name == "all-reduce") {
-    return std::make_unique<parallel::EveryStep>(group, std::move(all_reduce),
+    return std::make_unique<parallel::EveryStep>(group, make_averager(whole, group),
                                                  parallel::EveryStep::Options{.whole = spec.whole});
   }
-  return std::make_unique<parallel::Overlapped>(
-      group, std::move(all_reduce),
-      parallel::Overlapped::Options{.bucket_mib = spec.bucket_mib,
-                                    .first_bucket_mib = spec.first_bucket_mib,
-                                    .sparse_rows = spec.sparse_rows,
-                                    .overlap = spec.overlap});
+  if (makes_local_steps(spec.name)) return make_local_steps(whole, group);
+  return make_ddp(whole, group);
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,

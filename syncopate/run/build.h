@@ -21,6 +21,9 @@ const std::vector<std::string>& codec_names();
 /// Throws ConfigError for one that does not exist or that the strategy cannot use.
 void require_codec(const std::string& name, const std::string& strategy);
 
+/// Throws ConfigError where the chosen strategy cannot work with the settings.
+void require_settings(const RunSpec& spec);
+
 /// `steps`: of the whole run. Of the spec it reads `strategy`, `codec` and `optim`.
 std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& spec, comm::Group& group, int64_t steps);
 std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,

@@ -100,12 +100,16 @@ void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& 
     data += steps[i].data_ms;
   }
   std::nth_element(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2), ms.end());
-  const double median = ms[ms.size() / 2];
+  // Where workers talk now and then, a median would leave out just what that costs.
+  const auto silent = [](const record::StepRecord& step) { return step.bytes_sent == 0; };
+  const bool rarely =
+      std::any_of(steps.begin(), steps.end(), silent) && !std::all_of(steps.begin(), steps.end(), silent);
+  const double typical = rarely ? total / static_cast<double>(ms.size()) : ms[ms.size() / 2];
   into.steps = static_cast<int64_t>(steps.size());
-  into.ms_per_iteration = median;
-  into.compute_ms = median * compute / total;
-  into.exchange_ms = median * exchange / total;
-  into.data_ms = median * data / total;
+  into.ms_per_iteration = typical;
+  into.compute_ms = typical * compute / total;
+  into.exchange_ms = typical * exchange / total;
+  into.data_ms = typical * data / total;
   into.train_seconds = seconds;
   into.examples_per_s = static_cast<double>(into.examples) / seconds;
   const size_t tail = std::max<size_t>(1, steps.size() / 10);

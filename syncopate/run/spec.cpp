@@ -70,16 +70,21 @@ void RunSpec::Strategy::describe(Fields& fields) {
   fields.add("first_bucket_mib", first_bucket_mib,
              "ddp: size of the first bucket, small so that it starts early");
   fields.add("sparse_rows", sparse_rows, "ddp: of embedding tables exchange only the rows that were read");
-  fields.add("overlap", overlap,
-             "ddp: start buckets during the backward pass; local-sgd: average behind the next steps");
+  fields.add("overlap", overlap, "ddp: start buckets during the backward pass");
   fields.add("every", every, "local-sgd, diloco: optimizer steps between averages");
+  fields.add("overlap_average", overlap_average,
+             "local-sgd: average behind the next steps (half of strategy.every, or strategy.delay)");
   fields.add("post_local_start", post_local_start,
              "local-sgd: the step at which local steps begin; before it workers are synchronous");
-  fields.add("moments", moments, "local-sgd: at an average the optimizer's moments: keep, average, reset");
+  fields.add("moments", moments,
+             "local-sgd, diloco: at an average the optimizer's moments: keep, average, reset");
   fields.add("outer_lr", outer_lr, "diloco: rate of the outer optimizer");
-  fields.add("outer_momentum", outer_momentum, "diloco: Nesterov momentum of the outer optimizer");
+  fields.add("outer_momentum", outer_momentum, "diloco: momentum of the outer optimizer");
+  fields.add("outer_nesterov", outer_nesterov,
+             "diloco: Nesterov's momentum; false: plain, which is block momentum (BMUF)");
   fields.add("fragments", fragments, "diloco: parts of the model that are averaged in turn");
-  fields.add("delay", delay, "diloco: steps that an average may take behind the training");
+  fields.add("delay", delay,
+             "local-sgd, diloco: steps that an average takes behind the training; 0: workers wait for it");
   fields.add("mixing", mixing, "diloco: share of the local values kept when an average arrives");
   fields.add("staleness", staleness,
              "parameter-server: updates that a worker may be ahead of the slowest: a number, or inf");
@@ -232,6 +237,7 @@ void RunSpec::validate() const {
   require_one_of("strategy.state", strategy.state, {"own", "shared"});
   require_one_of("codec.error_feedback", codec.error_feedback, {"auto", "true", "false"});
   require_codec(codec.name, strategy.name);
+  require_settings(*this);
   examples_per_step();
   if (train.epochs < 0 || train.steps < 0) throw ConfigError("--epochs and --steps must be 1 or more");
   if (train.epochs > 0 && train.steps > 0)

@@ -51,11 +51,13 @@ struct RunSpec {
     double first_bucket_mib = 1;
     bool sparse_rows = true;
     bool overlap = true;
+    bool overlap_average = false;
     int64_t every = 8;
     int64_t post_local_start = 0;
     std::string moments = "keep";
     double outer_lr = 0.7;
     double outer_momentum = 0.9;
+    bool outer_nesterov = true;
     int64_t fragments = 1;
     int64_t delay = 0;
     double mixing = 0;

@@ -32,6 +32,12 @@ std::vector<tensor::NamedTensor> state_of(const parallel::Replica& replica) {
 
 }  // namespace
 
+Trainer::Trainer(Parts parts, TrainerOptions options)
+    : parts_(parts),
+      options_(std::move(options)),
+      lockstep_(parts.replica, parts.engine, parts.strategy, parts.group),
+      counters_(at::zeros({4}, at::kDouble)) {}
+
 TrainResult Trainer::run(bool resume) {
   parts_.strategy.start(parts_.replica);
   const int64_t first = resume ? restore() : 0;
@@ -63,7 +69,7 @@ bool Trainer::buffers_differ() const {
 
 void Trainer::settle() {
   parts_.strategy.settle(parts_.replica);
-  if (!buffers_differ()) return;
+  if (!buffers_differ() || parts_.strategy.settles_buffers()) return;
   const double workers = parts_.group.size();
   for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
     if (options_.broadcast_buffers) {
@@ -75,8 +81,27 @@ void Trainer::settle() {
   }
 }
 
+void Trainer::note_counters() {
+  double* const counters = counters_.data_ptr<double>();
+  counters[0] = static_cast<double>(parts_.replica.optimizer.steps_done());
+  if (parts_.replica.loss_scale == nullptr) return;
+  const auto [value, good_steps, skipped] = parts_.replica.loss_scale->state();
+  counters[1] = value;
+  counters[2] = good_steps;
+  counters[3] = skipped;
+}
+
+void Trainer::take_counters() {
+  const double* const counters = counters_.data_ptr<double>();
+  parts_.replica.optimizer.set_steps_done(std::llround(counters[0]));
+  if (parts_.replica.loss_scale == nullptr) return;
+  parts_.replica.loss_scale->restore(
+      {.value = counters[1], .good_steps = counters[2], .skipped = counters[3]});
+}
+
 std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
   std::vector<tensor::NamedTensor> state;
+  if (parts_.strategy.replicas_differ()) state.push_back({"counters", counters_});
   for (const auto& named : parts_.strategy.state()) state.push_back({"strategy." + named.name, named.tensor});
   if (parts_.group.rank() == 0) return state;  // the rest of it is there anyway
   if (buffers_differ() && !options_.broadcast_buffers) {
@@ -186,6 +211,7 @@ void Trainer::evaluate_now(int64_t steps_done) {
 void Trainer::save(int64_t steps_done) {
   if (options_.checkpoint.empty()) return;
   phase(steps_done, "checkpoint");
+  note_counters();
   const std::vector<tensor::NamedTensor> own = gather_states(parts_.group, state_of_rank());
   const double bytes_sent = bytes_sent_by_all();
   if (parts_.group.rank() == 0) {
@@ -242,6 +268,7 @@ int64_t Trainer::restore() {
     parts_.replica.loss_scale->restore(
         {.value = scale.at(0), .good_steps = scale.at(1), .skipped = scale.at(2)});
   }
+  if (parts_.strategy.replicas_differ()) take_counters();
   evals_ = state.at("evals");
   if (!state.at("eval").is_null()) {
     result_.eval = record::eval_from_json(state.at("eval"));

@@ -70,10 +70,7 @@ class Trainer {
     Listener& listener;
   };
 
-  Trainer(Parts parts, TrainerOptions options)
-      : parts_(parts),
-        options_(std::move(options)),
-        lockstep_(parts.replica, parts.engine, parts.strategy, parts.group) {}
+  Trainer(Parts parts, TrainerOptions options);
 
   /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError on every
   /// rank at the same step when the loss is not a number.
@@ -93,6 +90,9 @@ class Trainer {
   void settle();
   /// What a checkpoint must hold of this rank beside what rank 0 saves for all.
   std::vector<tensor::NamedTensor> state_of_rank();
+  /// Where replicas differ, so may what they count: how many updates they made, how far they scale losses.
+  void note_counters();
+  void take_counters();
   bool due(int64_t every, int64_t steps_done) const;  ///< `every` 0: at the end of an epoch
   void phase(int64_t step, const char* name) { parts_.listener.phase(step, name); }
 
@@ -105,6 +105,7 @@ class Trainer {
     int64_t epoch = 0;
     double loss = 0, count = 0, seconds = 0;
   } sums_;
+  at::Tensor counters_;      ///< double [4]: the optimizer's steps and the loss scale's state
   double bytes_sent_ = 0;    ///< by this rank, in the steps of this process
   double bytes_before_ = 0;  ///< by all ranks, before the checkpoint
   int64_t evals_ = 0;

@@ -1,0 +1,34 @@
+#include "syncopate/optim/outer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::optim {
+
+Outer::Outer(const OuterOptions& options) : options_(options) {
+  if (!(options.lr > 0) || !std::isfinite(options.lr)) {
+    throw ConfigError("strategy.outer_lr must be above 0, got {}", options.lr);
+  }
+  if (!(options.momentum >= 0 && options.momentum < 1)) {
+    throw ConfigError("strategy.outer_momentum must be at least 0 and below 1, got {}", options.momentum);
+  }
+}
+
+void Outer::step(at::Tensor values, at::Tensor momentum, const at::Tensor& gradient) const {
+  const at::NoGradGuard no_grad;
+  if (!has_momentum()) {
+    values.add_(gradient, -options_.lr);
+    return;
+  }
+  momentum.mul_(options_.momentum).add_(gradient);
+  if (options_.nesterov) {
+    values.add_(gradient, -options_.lr).add_(momentum, -options_.lr * options_.momentum);
+  } else {
+    values.add_(momentum, -options_.lr);
+  }
+}
+
+}  // namespace syncopate::optim

@@ -13,9 +13,11 @@
 #include "syncopate/base/progress.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
+#include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/folder.h"
 #include "syncopate/run/launch.h"
+#include "syncopate/run/replicas.h"
 #include "syncopate/run/spec.h"
 #include "syncopate/run/worker.h"
 #include "syncopate/run/world.h"
@@ -63,7 +65,8 @@ int work(const run::RunSpec& spec, const run::World& world, const TrainArguments
                                    }};
   run::WorkerResult result;
   try {
-    result = run::run_worker(spec, world, options);
+    result = run::runs_in_one_process(spec.strategy.name) ? run::run_replicas(spec, world, options)
+                                                          : run::run_worker(spec, world, options);
   } catch (const run::ReportedError& error) {
     if (!launched) throw;
     return static_cast<int>(error.code());  // the launcher says it, once
@@ -118,7 +121,9 @@ int train(const TrainArguments& arguments, char** argv) {
     spec.validate();
     return work(spec, world, arguments);
   }
-  if (spec.comm.workers == 1) return work(spec, world, arguments);
+  if (spec.comm.workers == 1 || run::runs_in_one_process(spec.strategy.name)) {
+    return work(spec, world, arguments);
+  }
   return launch_workers(spec, arguments, argv);
 }
 

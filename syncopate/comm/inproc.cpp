@@ -9,19 +9,22 @@
 namespace syncopate::comm {
 namespace {
 
-/// Sums in rank order, whoever comes first, and hands every rank the same bits.
+/// Sums in rank order, whoever comes first, and hands every rank the same bits. In rank 0's own tensor where
+/// its type can hold the sum; ranks may be on different devices.
 void reduce(std::vector<Offer>& offers, Op op) {
   const at::Tensor& first = offers[0].tensor;
-  at::Tensor total = first.to(reduced_as(first.scalar_type()), false, true);
+  at::Tensor total = first.to(reduced_as(first.scalar_type()));
   for (size_t r = 1; r < offers.size(); ++r) {
-    const at::Tensor next = offers[r].tensor.to(total.scalar_type());
+    const at::Tensor next = offers[r].tensor.to(total.device(), total.scalar_type());
     if (op == Op::kSum) {
       total.add_(next);
     } else {
-      total = op == Op::kMax ? at::maximum(total, next) : at::minimum(total, next);
+      op == Op::kMax ? at::maximum_out(total, total, next) : at::minimum_out(total, total, next);
     }
   }
-  for (Offer& offer : offers) offer.tensor.copy_(total);
+  for (Offer& offer : offers) {
+    if (!offer.tensor.is_same(total)) offer.tensor.copy_(total);
+  }
 }
 
 class InProcessOperation : public Pending::Work {

@@ -11,6 +11,10 @@
 namespace syncopate::comm {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kSlice(250);
+
 bool same_shape(const Offer& a, const Offer& b) {
   if (a.tensor.defined() != b.tensor.defined()) return false;
   return !a.tensor.defined() ||
@@ -141,7 +145,14 @@ std::string Hub::missing(int rank, const Slot& slot) const {
 void Hub::wait(int rank, Slot& slot) {
   std::unique_lock lock(mutex_);
   const auto ready = [&] { return slot.done || !epitaph_.empty() || !missing(rank, slot).empty(); };
-  const bool in_time = changed_.wait_for(lock, timeout_, ready);
+  bool in_time = ready();
+  // A process that was stopped for a while has not waited for others all that time.
+  for (Clock::duration waited{0}; !in_time && waited < timeout_;) {
+    const Clock::time_point start = Clock::now();
+    const Clock::duration slice = std::min<Clock::duration>(kSlice, timeout_ - waited);
+    in_time = changed_.wait_for(lock, slice, ready);
+    waited += std::min<Clock::duration>(Clock::now() - start, 4 * kSlice);
+  }
   if (slot.done) return;
   check_alive();
   const std::string reason = missing(rank, slot);

@@ -15,8 +15,8 @@
 namespace syncopate::run {
 
 const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names{"single", "gather-scatter", "all-reduce",
-                                              "ddp",    "local-sgd",      "diloco"};
+  static const std::vector<std::string> names{"single",    "gather-scatter", "all-reduce",   "ddp",
+                                              "local-sgd", "diloco",         "data-parallel"};
   return names;
 }
 
@@ -25,6 +25,8 @@ void require_strategy(const std::string& name) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   throw ConfigError("unknown strategy \"{}\"{}", name, suggestion(name, names));
 }
+
+bool runs_in_one_process(const std::string& strategy) { return strategy == "data-parallel"; }
 
 const std::vector<std::string>& codec_names() {
   static const std::vector<std::string> names{"none"};

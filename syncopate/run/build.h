@@ -16,6 +16,8 @@ namespace syncopate::run {
 
 const std::vector<std::string>& strategy_names();
 void require_strategy(const std::string& name);  ///< throws ConfigError with a suggestion
+/// Its workers are threads of one process instead of processes.
+bool runs_in_one_process(const std::string& strategy);
 
 const std::vector<std::string>& codec_names();
 /// Throws ConfigError for one that does not exist or that the strategy cannot use.

@@ -66,7 +66,7 @@ void RunSpec::Strategy::describe(Fields& fields) {
              "strategy");
   fields.add("whole", whole,
              "gather-scatter, all-reduce: one call over all gradients, not one per parameter");
-  fields.add("bucket_mib", bucket_mib, "ddp: size of a bucket of gradients");
+  fields.add("bucket_mib", bucket_mib, "ddp, data-parallel: size of a bucket of gradients");
   fields.add("first_bucket_mib", first_bucket_mib,
              "ddp: size of the first bucket, small so that it starts early");
   fields.add("sparse_rows", sparse_rows, "ddp: of embedding tables exchange only the rows that were read");

@@ -31,8 +31,12 @@ class Worker {
   Worker(RunSpec spec, const World& world, const WorkerOptions& options)
       : spec_(std::move(spec)), world_(world), options_(options) {}
 
-  WorkerResult run() {
-    membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)));
+  WorkerResult run(std::unique_ptr<comm::Group> group) {
+    if (group) {
+      membership_.group = std::move(group);
+    } else {
+      membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)));
+    }
     if (membership_.lifeline && options_.give_up) {
       membership_.lifeline->watch(
           [this](const comm::Failure& failure) { options_.give_up(failure.for_others()); });
@@ -68,6 +72,7 @@ class Worker {
     choose_folder_together(plain);
     membership_.status(-1, "loading");
     Materials materials = family_of(spec_.task.name).make(spec_, plain);
+    if (options_.share_data) options_.share_data(plain, materials.train, materials.test);
     const at::Device device = parse_device(spec_.compute.device);
     const PrecisionChoice precision = agree_on_precision(device, plain);
     if (!precision.note.empty()) materials.notes.push_back(precision.note);
@@ -240,8 +245,9 @@ class Worker {
 
 }  // namespace
 
-WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options) {
-  return Worker(std::move(spec), world, options).run();
+WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options,
+                        std::unique_ptr<comm::Group> group) {
+  return Worker(std::move(spec), world, options).run(std::move(group));
 }
 
 }  // namespace syncopate::run

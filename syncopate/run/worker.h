@@ -1,11 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/progress.h"
+#include "syncopate/comm/group.h"
+#include "syncopate/data/dataset.h"
 #include "syncopate/record/record.h"
 #include "syncopate/run/spec.h"
 #include "syncopate/run/world.h"
@@ -20,6 +23,9 @@ struct WorkerOptions {
   std::function<bool()> stop_requested;
   /// Last resort when this process has learned that the run is lost but does not come back by itself.
   std::function<void(const std::string& sentence)> give_up;
+  /// Workers of one process: lets them hold one copy of what all have read. Collective. May be empty.
+  using Data = std::shared_ptr<const data::Dataset>;
+  std::function<void(comm::Group&, Data& train, Data& test)> share_data{};
 };
 
 /// A failure that the others, and the launcher if there is one, have been told of.
@@ -34,7 +40,9 @@ struct WorkerResult {
 };
 
 /// Trains as one worker of the run: joins the others, loads, trains, and (rank 0) writes the result and the
-/// model. Throws ReportedError, or another Error when it failed before it met the others.
-WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options);
+/// model. Over `group`, or over the one that `world` says how to open. Throws ReportedError, or another Error
+/// when it failed before it met the others.
+WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options,
+                        std::unique_ptr<comm::Group> group = nullptr);
 
 }  // namespace syncopate::run

@@ -195,8 +195,11 @@ class GlooGroup : public Group {
     for (size_t r = 0; r < members.size(); ++r) {
       if (members[r].second == rank()) place.rank = static_cast<int>(r);
     }
-    return std::make_unique<GlooGroup>(waits_, place);
+    return std::make_unique<GlooGroup>(std::make_shared<GlooWaits>(waits_->lifeline(), waits_->timeout()),
+                                       place);
   }
+
+  void set_timeout(milliseconds timeout) override { waits_->set_timeout(timeout); }
 
  private:
   Pending nothing() const {

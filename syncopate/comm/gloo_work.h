@@ -25,6 +25,7 @@ class GlooWaits {
 
   const std::shared_ptr<Lifeline>& lifeline() const { return lifeline_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   void check() const;  ///< throws CommError when the group is dead or the run has failed
   bool dead() const;
 
@@ -43,7 +44,7 @@ class GlooWaits {
   [[noreturn]] void give_up(const std::string& sentence);
 
   const std::shared_ptr<Lifeline> lifeline_;
-  const std::chrono::milliseconds timeout_;
+  std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
   std::string epitaph_;  ///< why the group is dead
 };

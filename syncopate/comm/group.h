@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Group {
   virtual void barrier() = 0;
   /// A group of the ranks that gave the same color, ordered by key, then rank.
   virtual std::unique_ptr<Group> split(int color, int key) = 0;
+  /// How long this rank waits from here on; a group split from this one begins with the same. A rank that is
+  /// there to be asked may wait for as long as the others live.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 };
 
 }  // namespace syncopate::comm

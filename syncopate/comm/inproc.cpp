@@ -29,19 +29,22 @@ void reduce(std::vector<Offer>& offers, Op op) {
 
 class InProcessOperation : public Pending::Work {
  public:
-  InProcessOperation(std::shared_ptr<Hub> hub, int rank, std::shared_ptr<Hub::Slot> slot)
-      : hub_(std::move(hub)), rank_(rank), slot_(std::move(slot)) {}
-  void wait() override { hub_->wait(rank_, *slot_); }
+  InProcessOperation(std::shared_ptr<Hub> hub, int rank, std::chrono::milliseconds timeout,
+                     std::shared_ptr<Hub::Slot> slot)
+      : hub_(std::move(hub)), rank_(rank), timeout_(timeout), slot_(std::move(slot)) {}
+  void wait() override { hub_->wait(rank_, timeout_, *slot_); }
 
  private:
   std::shared_ptr<Hub> hub_;
   int rank_;
+  std::chrono::milliseconds timeout_;
   std::shared_ptr<Hub::Slot> slot_;
 };
 
 class InProcessGroup : public Group {
  public:
-  InProcessGroup(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+  InProcessGroup(std::shared_ptr<Hub> hub, int rank, std::chrono::milliseconds timeout)
+      : hub_(std::move(hub)), rank_(rank), timeout_(timeout) {}
   ~InProcessGroup() override { hub_->leave(rank_); }
 
   int rank() const override { return rank_; }
@@ -99,9 +102,11 @@ class InProcessGroup : public Group {
   }
 
   std::unique_ptr<Group> split(int color, int key) override {
-    const auto [hub, rank] = hub_->split(rank_, color, key);
-    return std::make_unique<InProcessGroup>(hub, rank);
+    const auto [hub, rank] = hub_->split(rank_, timeout_, color, key);
+    return std::make_unique<InProcessGroup>(hub, rank, timeout_);
   }
+
+  void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
 
  private:
   static at::Tensor own(const at::Tensor& tensor) {
@@ -118,20 +123,22 @@ class InProcessGroup : public Group {
   Pending meet(Offer offer, Hub::Deed deed) { return pending(hub_->meet(rank_, std::move(offer), deed)); }
 
   Pending pending(std::shared_ptr<Hub::Slot> slot) {
-    return Pending(std::make_unique<InProcessOperation>(hub_, rank_, std::move(slot)));
+    return Pending(std::make_unique<InProcessOperation>(hub_, rank_, timeout_, std::move(slot)));
   }
 
   std::shared_ptr<Hub> hub_;
   int rank_;
+  std::chrono::milliseconds timeout_;
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<Group>> open_in_process(int size, std::chrono::milliseconds timeout) {
   check(size >= 1, "a group has at least one rank");
-  const auto hub = std::make_shared<Hub>(size, timeout);
+  const auto hub = std::make_shared<Hub>(size);
   std::vector<std::unique_ptr<Group>> groups;
-  for (int rank = 0; rank < size; ++rank) groups.push_back(std::make_unique<InProcessGroup>(hub, rank));
+  for (int rank = 0; rank < size; ++rank)
+    groups.push_back(std::make_unique<InProcessGroup>(hub, rank, timeout));
   return groups;
 }
 

@@ -23,8 +23,7 @@ bool same_shape(const Offer& a, const Offer& b) {
 
 }  // namespace
 
-Hub::Hub(int size, std::chrono::milliseconds timeout)
-    : size_(size), timeout_(timeout), calls_(static_cast<size_t>(size)), gone_(static_cast<size_t>(size)) {}
+Hub::Hub(int size) : size_(size), calls_(static_cast<size_t>(size)), gone_(static_cast<size_t>(size)) {}
 
 void Hub::check_alive() const {
   if (!epitaph_.empty()) throw CommError("{}", epitaph_);
@@ -142,14 +141,14 @@ std::string Hub::missing(int rank, const Slot& slot) const {
   return "";
 }
 
-void Hub::wait(int rank, Slot& slot) {
+void Hub::wait(int rank, std::chrono::milliseconds timeout, Slot& slot) {
   std::unique_lock lock(mutex_);
   const auto ready = [&] { return slot.done || !epitaph_.empty() || !missing(rank, slot).empty(); };
   bool in_time = ready();
   // A process that was stopped for a while has not waited for others all that time.
-  for (Clock::duration waited{0}; !in_time && waited < timeout_;) {
+  for (Clock::duration waited{0}; !in_time && waited < timeout;) {
     const Clock::time_point start = Clock::now();
-    const Clock::duration slice = std::min<Clock::duration>(kSlice, timeout_ - waited);
+    const Clock::duration slice = std::min<Clock::duration>(kSlice, timeout - waited);
     in_time = changed_.wait_for(lock, slice, ready);
     waited += std::min<Clock::duration>(Clock::now() - start, 4 * kSlice);
   }
@@ -158,7 +157,7 @@ void Hub::wait(int rank, Slot& slot) {
   const std::string reason = missing(rank, slot);
   if (!reason.empty()) fail(fmt::format("{} while rank {} waited in {}", reason, rank, slot.name));
   check(!in_time, "an in-process wait ended for no reason");
-  const double seconds = std::chrono::duration<double>(timeout_).count();
+  const double seconds = std::chrono::duration<double>(timeout).count();
   for (int other = 0; other < size_; ++other) {
     const bool late = slot.point_to_point ? other == slot.awaited : !slot.here[static_cast<size_t>(other)];
     if (late)
@@ -174,7 +173,8 @@ void Hub::leave(int rank) {
   changed_.notify_all();
 }
 
-std::pair<std::shared_ptr<Hub>, int> Hub::split(int rank, int color, int key) {
+std::pair<std::shared_ptr<Hub>, int> Hub::split(int rank, std::chrono::milliseconds timeout, int color,
+                                                int key) {
   const at::Tensor wish = at::empty({2}, at::kLong);
   wish.data_ptr<int64_t>()[0] = color;
   wish.data_ptr<int64_t>()[1] = key;
@@ -196,11 +196,11 @@ std::pair<std::shared_ptr<Hub>, int> Hub::split(int rank, int color, int key) {
     const std::lock_guard lock(mutex_);
     for (const auto& [c, k, r] : order) {
       auto& [hub, seated] = made[c];
-      if (!hub) hub = std::make_shared<Hub>(sizes[c], timeout_);
+      if (!hub) hub = std::make_shared<Hub>(sizes[c]);
       children_[number][r] = {hub, seated++};
     }
   });
-  wait(rank, *slot);
+  wait(rank, timeout, *slot);
   const std::lock_guard lock(mutex_);
   auto& seats = children_[number];
   const auto mine = seats.extract(rank).mapped();

@@ -39,14 +39,14 @@ class Hub {
     bool point_to_point = false;
   };
 
-  Hub(int size, std::chrono::milliseconds timeout);
+  explicit Hub(int size);
   int size() const { return size_; }
   std::shared_ptr<Slot> meet(int rank, Offer offer, const Deed& deed);
   std::shared_ptr<Slot> send(int rank, int to, int tag, at::Tensor tensor);
   std::shared_ptr<Slot> receive(int rank, int from, int tag, at::Tensor into);
-  std::pair<std::shared_ptr<Hub>, int> split(int rank, int color, int key);
-  void wait(int rank, Slot& slot);  ///< throws CommError
-  void leave(int rank);             ///< the rank will never call again
+  std::pair<std::shared_ptr<Hub>, int> split(int rank, std::chrono::milliseconds timeout, int color, int key);
+  void wait(int rank, std::chrono::milliseconds timeout, Slot& slot);  ///< throws CommError
+  void leave(int rank);                                                ///< the rank will never call again
 
  private:
   struct Letter {
@@ -61,7 +61,6 @@ class Hub {
   void deliver(const Letter& sent, const Letter& expected);
 
   const int size_;
-  const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<int64_t> calls_;                      ///< how many slots each rank has come to

@@ -139,14 +139,16 @@ void Metered::barrier() {
   measure(Kind::kBarrier, 0, 0, block);
 }
 
-std::unique_ptr<Group> Metered::split(int color, int key) {
+void Metered::set_timeout(std::chrono::milliseconds timeout) { inner_->set_timeout(timeout); }
+
+std::unique_ptr<Metered> Metered::part(int color, int key) {
   std::unique_ptr<Group> part;
   const auto block = [&] {
     part = inner_->split(color, key);
     return Pending();
   };
   measure(Kind::kSplit, 0, 0, block);
-  return std::unique_ptr<Group>(new Metered(std::move(part), meter_));
+  return std::unique_ptr<Metered>(new Metered(std::move(part), meter_));
 }
 
 }  // namespace syncopate::comm

@@ -48,7 +48,9 @@ class Metered : public Group {
   Pending send(at::Tensor tensor, int to, int tag) override;
   Pending receive(at::Tensor into, int from, int tag) override;
   void barrier() override;
-  std::unique_ptr<Group> split(int color, int key) override;
+  std::unique_ptr<Group> split(int color, int key) override { return part(color, key); }
+  std::unique_ptr<Metered> part(int color, int key);  ///< `split`, as what it is
+  void set_timeout(std::chrono::milliseconds timeout) override;
 
  private:
   Metered(std::unique_ptr<Group> inner, std::shared_ptr<Meter> meter);

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "syncopate/base/error.h"
 
 namespace syncopate::tensor {
@@ -37,6 +39,16 @@ FlatParams::FlatParams(const std::vector<NamedTensor>& parameters, std::optional
     entry.parameter.set_data(view);
     entry.parameter.mutable_grad() = grad_of(entry).view(shape);
   }
+}
+
+FlatParams::FlatParams(at::Tensor flat, std::vector<Entry> parts)
+    : values(std::move(flat)), grads(at::zeros_like(values)), entries_(std::move(parts)) {}
+
+void FlatParams::move_values(const at::Tensor& storage) {
+  check(storage.sizes() == values.sizes() && storage.dtype() == values.dtype() && storage.is_contiguous(),
+        "new storage for parameters has the form of the old");
+  values = storage;
+  for (Entry& entry : entries_) entry.parameter.set_data(value_of(entry).view(entry.parameter.sizes().vec()));
 }
 
 at::Tensor FlatParams::value_of(const Entry& entry) const {

@@ -33,12 +33,20 @@ class FlatParams {
   explicit FlatParams(const std::vector<NamedTensor>& parameters,
                       std::optional<c10::Device> device = std::nullopt);
 
+  /// Arrays without a model, for whoever updates a part of one: `entries` say where its parameters lie in
+  /// `values`, their `parameter` is undefined.
+  FlatParams(at::Tensor values, std::vector<Entry> entries);
+
   const std::vector<Entry>& entries() const { return entries_; }  ///< in the order gradients become ready
   int64_t size() const { return values.numel(); }                 ///< elements, gaps counted
   at::Tensor value_of(const Entry& entry) const;                  ///< flat view of one parameter
   at::Tensor grad_of(const Entry& entry) const;
   /// The entry whose parameter shares `table`'s storage position; null when there is none.
   const Entry* find(const at::Tensor& table) const;
+
+  /// From here on the parameters are what `storage` holds (as many elements, of the same type), and live
+  /// there.
+  void move_values(const at::Tensor& storage);
 
   void zero_grads();
   /// The same, knowing that a listed table differs from zero in the rows given alone.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "syncopate/nn/model.h"
@@ -34,6 +35,11 @@ struct Replica {
   /// Divides by the count, clips, updates the parameters. With a loss scale, a gradient that overflowed is
   /// counted and left out: every rank holds the same gradient, so all agree.
   void apply();
+
+  // The steps of `apply`, for who updates elsewhere.
+  double mean_scale() const;             ///< what makes the gradient that of the mean loss
+  bool accept(double norm);              ///< the scaled gradient has this norm: whether to update with it
+  std::optional<double> update_scale();  ///< what the gradient counts times, clipped; nothing: no update
 };
 
 }  // namespace syncopate::parallel

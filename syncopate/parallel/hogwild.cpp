@@ -1,0 +1,110 @@
+#include "syncopate/parallel/hogwild.h"
+
+#include <ATen/ATen.h>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/shared_device.h"
+
+namespace syncopate::parallel {
+namespace {
+
+// The first bytes of the shared memory; each number on a cache line of its own.
+constexpr int64_t kTicket = 0, kUpdates = 64, kArrays = 128;
+
+int64_t padded(const at::Tensor& array) { return (static_cast<int64_t>(array.nbytes()) + 63) / 64 * 64; }
+
+/// Waits for what this process has asked of the array's device.
+void finish(const at::Tensor& array) {
+  if (!array.is_cpu()) array.narrow(0, 0, 1).cpu();
+}
+
+}  // namespace
+
+void Hogwild::start(Replica& replica) {
+  take_parameters_of_rank_zero(replica, group_);
+  std::vector<at::Tensor> arrays{replica.params.values};
+  if (options_.share_state) {
+    for (const auto& named : replica.optimizer.state()) arrays.push_back(named.tensor);
+  }
+  int64_t bytes = 0;
+  for (const at::Tensor& array : arrays) bytes += padded(array);
+  comm::require_one_machine(group_);
+  const c10::Device device = replica.params.values.device();
+  at::Tensor memory;
+  if (!device.is_cpu() && group_.size() > 1) memory = comm::share_device_memory(group_, device, bytes);
+  if (!device.is_cpu() && group_.size() == 1)
+    memory = at::empty({bytes}, at::device(device).dtype(at::kByte));
+  const bool on_device = memory.defined();
+  memory_ = comm::SharedMemory::create(group_, on_device ? kArrays : kArrays + bytes);
+  if (!on_device) memory = comm::SharedMemory::tensor(memory_, kArrays, bytes, at::kByte);
+  place_ = device.is_cpu() ? "host memory" : on_device ? "device memory" : "a copy in host memory";
+  if (!device.is_cpu() && !on_device && options_.share_state) {
+    throw ConfigError(
+        "strategy.state=shared needs device memory that processes can share, which this machine does not "
+        "give; use strategy.state=own");
+  }
+  share(replica, arrays, memory);
+  steps_before_ = replica.optimizer.steps_done();
+  seen_ = 0;
+}
+
+void Hogwild::share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory) {
+  std::vector<at::Tensor> shared;
+  int64_t offset = 0;
+  for (const at::Tensor& array : arrays) {
+    shared.push_back(
+        memory.narrow(0, offset, static_cast<int64_t>(array.nbytes())).view(array.scalar_type()));
+    offset += padded(array);
+  }
+  if (group_.rank() == 0) {
+    for (size_t i = 0; i < arrays.size(); ++i) shared[i].copy_(arrays[i]);
+    finish(shared.front());
+  }
+  group_.barrier();
+  if (memory.device() != replica.params.values.device()) {
+    copied_from_ = shared.front();
+    before_ = at::empty_like(replica.params.values);
+    return;
+  }
+  replica.params.move_values(shared.front());
+  // The optimizer's own tensors: a handle to one reaches it.
+  for (size_t i = 1; i < arrays.size(); ++i) at::Tensor(arrays[i]).set_data(shared[i]);
+}
+
+void Hogwild::read(Replica& replica) {
+  seen_ = memory_->counter(kUpdates);
+  if (!copied_from_.defined()) return;
+  before_.copy_(copied_from_);
+  replica.params.values.copy_(before_);
+}
+
+void Hogwild::open(Replica& replica, int64_t from, int64_t to) {
+  end_ = to;
+  if (group_.rank() == 0) memory_->counter(kTicket) = from;
+  group_.barrier();
+  read(replica);
+}
+
+std::optional<int64_t> Hogwild::ticket() {
+  const int64_t number = memory_->counter(kTicket).fetch_add(1);
+  return number < end_ ? std::optional<int64_t>(number) : std::nullopt;
+}
+
+void Hogwild::step(Replica& replica) {
+  const int64_t others = memory_->counter(kUpdates).fetch_add(1) - seen_;
+  // Shared moments have seen everybody's updates, and are corrected for as many.
+  if (options_.share_state) replica.optimizer.set_steps_done(steps_before_ + seen_ + others);
+  replica.apply();
+  if (copied_from_.defined()) copied_from_.add_((replica.params.values - before_).cpu());
+  pace_.count(group_.rank(), others);
+  read(replica);
+}
+
+void Hogwild::close(Replica& replica) {
+  finish(replica.params.values);
+  group_.barrier();
+  read(replica);
+  if (options_.share_state) replica.optimizer.set_steps_done(steps_before_ + memory_->counter(kUpdates));
+}
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "syncopate/comm/shared_memory.h"
+#include "syncopate/parallel/free_running.h"
+
+namespace syncopate::parallel {
+
+/// Replicas whose parameters lie in one memory: each computes and updates at its own pace, without locks, and
+/// reads what the others have written so far (Niu et al., 2011). Gradients are each process's own.
+///
+/// On a GPU that all use, the parameters lie in its memory. Where processes cannot share that, they lie in
+/// the host's: a replica takes a copy before it computes and adds what its update changed.
+class Hogwild : public FreeRunning {
+ public:
+  struct Options {
+    bool share_state = false;  ///< one optimizer state for all, in shared memory too; false: each its own
+  };
+
+  /// `group` must outlive the strategy.
+  Hogwild(comm::Group& group, Options options) : group_(group), options_(options), pace_(group.size()) {}
+
+  void start(Replica& replica) override;
+  void open(Replica& replica, int64_t from, int64_t to) override;
+  std::optional<int64_t> ticket() override;
+  void step(Replica& replica) override;
+  void close(Replica& replica) override;
+
+  /// How the parameters are shared: "host memory", "device memory", "a copy in host memory".
+  const char* place() const { return place_; }
+
+ private:
+  void share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory);
+  void read(Replica& replica);  ///< what the others have written; nothing to do in shared memory
+
+  comm::Group& group_;
+  Options options_;
+  Pace pace_;
+  std::shared_ptr<comm::SharedMemory> memory_;
+  const char* place_ = "";
+  at::Tensor copied_from_;  ///< the host's parameters, when this replica works on a copy
+  at::Tensor before_;       ///< the copy as it was taken
+  int64_t end_ = 0;
+  int64_t seen_ = 0;          ///< updates that the parameters at hand hold
+  int64_t steps_before_ = 0;  ///< the optimizer's, before the first update here
+};
+
+}  // namespace syncopate::parallel

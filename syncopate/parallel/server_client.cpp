@@ -1,0 +1,142 @@
+#include "syncopate/parallel/server_client.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/share.h"
+#include "syncopate/parallel/strategy.h"
+
+namespace syncopate::parallel {
+
+ServerClient::ServerClient(comm::Group& world, comm::Group& workers, bool whole_tensors)
+    : world_(world),
+      workers_(workers),
+      whole_tensors_(whole_tensors),
+      links_(open_links(world, workers.size())) {}
+
+void ServerClient::start(Replica& replica) {
+  const Layout layout = layout_of(replica.params);
+  comm::share_text(world_, to_text(layout), 0);
+  shards_ = cut(layout, static_cast<int>(links_.size()), whole_tensors_);
+  state_type_ = at::promote_types(layout.type, at::kFloat);
+  take_parameters_of_rank_zero(replica, workers_);
+  if (workers_.rank() == 0) {
+    const at::Tensor values = replica.params.values.to(at::kCPU);
+    for (size_t server = 0; server < links_.size(); ++server) {
+      links_[server].send_plain(Request{.ask = Ask::kValues}).wait();
+      links_[server].send(values.narrow(0, shards_[server].begin, shards_[server].size())).wait();
+      links_[server].receive_plain<Reply>();
+    }
+  }
+  workers_.barrier();
+}
+
+void ServerClient::ask(const Request& request) {
+  std::vector<comm::Pending> sent;
+  for (ServerLink& link : links_) sent.push_back(link.send_plain(request));
+  for (comm::Pending& pending : sent) pending.wait();
+  for (ServerLink& link : links_) link.receive_plain<Reply>();
+}
+
+Reply ServerClient::push(Replica& replica, double lr, double scale, bool wants_norm) {
+  const at::Tensor grads = replica.params.grads.to(at::kCPU);
+  const Request request{
+      .ask = Ask::kPush, .from = 0, .to = 0, .lr = lr, .scale = scale, .wants_norm = wants_norm ? 1 : 0};
+  std::vector<comm::Pending> sent;
+  for (size_t server = 0; server < links_.size(); ++server) {
+    sent.push_back(links_[server].send_plain(request));
+    sent.push_back(links_[server].send(grads.narrow(0, shards_[server].begin, shards_[server].size())));
+  }
+  for (comm::Pending& pending : sent) pending.wait();
+  Reply first;
+  for (size_t server = 0; server < links_.size(); ++server) {
+    const Reply reply = links_[server].receive_plain<Reply>();
+    if (server == 0) first = reply;
+  }
+  receive_values(replica);
+  spare_ = first.ticket;
+  has_spare_ = true;
+  return first;
+}
+
+void ServerClient::receive_values(Replica& replica) {
+  at::Tensor values = replica.params.values;
+  if (!values.is_cpu()) {
+    if (!host_.defined()) host_ = at::empty_like(values, values.options().device(at::kCPU));
+    values = host_;
+  }
+  std::vector<comm::Pending> coming;
+  for (size_t server = 0; server < links_.size(); ++server) {
+    coming.push_back(links_[server].receive(values.narrow(0, shards_[server].begin, shards_[server].size())));
+  }
+  for (comm::Pending& pending : coming) pending.wait();
+  if (!replica.params.values.is_cpu()) replica.params.values.copy_(values);
+}
+
+void ServerClient::pull(Replica& replica) {
+  ask({.ask = Ask::kPull});
+  receive_values(replica);
+}
+
+void ServerClient::open(int64_t from, int64_t to) {
+  has_spare_ = false;
+  if (workers_.rank() == 0) ask({.ask = Ask::kOpen, .from = from, .to = to});
+  workers_.barrier();
+}
+
+std::optional<int64_t> ServerClient::ticket() {
+  if (!std::exchange(has_spare_, false)) {
+    links_.front().send_plain(Request{.ask = Ask::kTicket}).wait();
+    spare_ = links_.front().receive_plain<Reply>().ticket;
+  }
+  return spare_ < 0 ? std::nullopt : std::optional<int64_t>(spare_);
+}
+
+void ServerClient::close(Replica& replica) {
+  ask({.ask = Ask::kDone});
+  workers_.barrier();
+  pull(replica);
+}
+
+ServerState ServerClient::save() {
+  ServerState state;
+  for (size_t server = 0; server < links_.size(); ++server) {
+    ServerLink& link = links_[server];
+    link.send_plain(Request{.ask = Ask::kSave}).wait();
+    const auto text = nlohmann::json::parse(link.receive_text());
+    const auto names = text.value("tensors", std::vector<std::string>());
+    if (server == 0) {
+      state.steps = text.at("steps");
+      state.pace.staleness = text.at("staleness").get<std::vector<std::vector<int64_t>>>();
+      for (const std::string& name : names)
+        state.tensors.push_back({name, at::zeros({shards_.back().end}, at::dtype(state_type_))});
+    }
+    for (const auto& [name, tensor] : state.tensors) {
+      link.receive(tensor.narrow(0, shards_[server].begin, shards_[server].size())).wait();
+    }
+  }
+  return state;
+}
+
+void ServerClient::restore(const ServerState& state) {
+  const nlohmann::json text{{"steps", state.steps}, {"staleness", state.pace.staleness}};
+  for (size_t server = 0; server < links_.size(); ++server) {
+    ServerLink& link = links_[server];
+    link.send_plain(Request{.ask = Ask::kRestore}).wait();
+    link.send_text(text.dump());
+    for (const auto& [name, tensor] : state.tensors) {
+      link.send(tensor.narrow(0, shards_[server].begin, shards_[server].size())).wait();
+    }
+    link.receive_plain<Reply>();
+  }
+}
+
+void ServerClient::leave() {
+  for (ServerLink& link : links_) link.send_plain(Request{.ask = Ask::kLeave}).wait();
+}
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/parallel/pace.h"
+#include "syncopate/parallel/replica.h"
+#include "syncopate/parallel/server_link.h"
+#include "syncopate/parallel/shards.h"
+
+namespace syncopate::parallel {
+
+/// What the servers hold beside the parameters, put together: as if one server had it all, so that a
+/// checkpoint does not depend on their number.
+struct ServerState {
+  std::vector<tensor::NamedTensor> tensors;  ///< the optimizer's, laid out as the parameters
+  int64_t steps = 0;                         ///< the optimizer's
+  Pace pace;
+};
+
+/// A worker's side of the servers. Used by the training thread alone.
+class ServerClient {
+ public:
+  /// `world`: workers, then servers; `workers`: the former alone. Both must outlive this. Collective over
+  /// `world`: the servers are in `serve`.
+  ServerClient(comm::Group& world, comm::Group& workers, bool whole_tensors);
+
+  int workers() const { return workers_.size(); }
+
+  /// Servers and workers take rank 0's parameters. Collective.
+  void start(Replica& replica);
+  /// Sends the gradient, to be applied times `scale`, and brings the parameters up to date. One exchange.
+  Reply push(Replica& replica, double lr, double scale, bool wants_norm = false);
+  void pull(Replica& replica);
+
+  void open(int64_t from, int64_t to);  ///< collective over the workers
+  std::optional<int64_t> ticket();
+  /// Every worker's pushes have been applied and every replica holds the result. Collective over the workers.
+  void close(Replica& replica);
+
+  ServerState save();                      ///< rank 0 alone
+  void restore(const ServerState& state);  ///< rank 0 alone
+  void leave();                            ///< the last call: the servers may go
+
+ private:
+  void ask(const Request& request);  ///< of every server; waits for the answers
+  void receive_values(Replica& replica);
+
+  comm::Group& world_;
+  comm::Group& workers_;
+  bool whole_tensors_;
+  std::vector<ServerLink> links_;
+  std::vector<Shard> shards_;
+  at::ScalarType state_type_ = at::kFloat;  ///< of the optimizer's arrays
+  int64_t spare_ = -1;                      ///< a ticket that came with an answer
+  bool has_spare_ = false;
+  at::Tensor host_;  ///< where arrays of another device pass through
+};
+
+}  // namespace syncopate::parallel

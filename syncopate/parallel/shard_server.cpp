@@ -1,0 +1,189 @@
+#include "syncopate/parallel/shard_server.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/optim/clip.h"
+
+namespace syncopate::parallel {
+namespace {
+
+at::Tensor new_array(const Layout& shard) { return at::zeros({shard.size}, at::dtype(shard.type)); }
+
+}  // namespace
+
+ShardServer::ShardServer(const Layout& shard, const ServerOptions& options, comm::Group& servers)
+    : options_(options),
+      servers_(servers),
+      params_(new_array(shard), shard.entries),
+      optimizer_(optim::make_optimizer(options.optimizer, params_)),
+      pulled_(static_cast<size_t>(options.workers)),
+      clocks_(static_cast<size_t>(options.workers)),
+      active_(static_cast<size_t>(options.workers)),
+      pace_(options.workers),
+      gathered_(static_cast<size_t>(options.workers)) {}
+
+void ShardServer::fail() {
+  const std::lock_guard lock(mutex_);
+  failed_ = true;
+  changed_.notify_all();
+}
+
+void ShardServer::wait(Lock& lock, const std::function<bool()>& ready) {
+  changed_.wait(lock, [&] { return failed_ || ready(); });
+  if (failed_) throw CommError("the server lost another worker");
+}
+
+void ShardServer::answer(int worker, ServerLink& link) {
+  const auto mine = static_cast<size_t>(worker);
+  const at::Tensor grads = at::empty_like(params_.values), values = at::empty_like(params_.values);
+  for (;;) {
+    const Request request = link.receive_plain<Request>();
+    Reply reply;
+    switch (request.ask) {
+      case Ask::kPush:
+        link.receive(grads).wait();
+        reply = push(worker, request, grads, values);
+        link.send_plain(reply).wait();
+        link.send(values).wait();
+        continue;
+      case Ask::kPull: {
+        const std::lock_guard lock(mutex_);
+        values.copy_(params_.values);
+        pulled_[mine] = version_;
+        break;
+      }
+      case Ask::kValues: {
+        link.receive(values).wait();
+        const std::lock_guard lock(mutex_);
+        params_.values.copy_(values);
+        break;
+      }
+      case Ask::kOpen: {
+        const std::lock_guard lock(mutex_);
+        ticket_ = request.from;
+        tickets_end_ = request.to;
+        std::fill(clocks_.begin(), clocks_.end(), 0);
+        std::fill(active_.begin(), active_.end(), true);
+        break;
+      }
+      case Ask::kTicket: {
+        const std::lock_guard lock(mutex_);
+        reply.ticket = next_ticket();
+        break;
+      }
+      case Ask::kDone: {
+        const std::lock_guard lock(mutex_);
+        active_[mine] = false;
+        changed_.notify_all();
+        break;
+      }
+      case Ask::kSave:
+        save(link);
+        continue;
+      case Ask::kRestore:
+        restore(link);
+        break;
+      case Ask::kLeave:
+        return;
+    }
+    link.send_plain(reply).wait();
+    if (request.ask == Ask::kPull) link.send(values).wait();
+  }
+}
+
+int64_t ShardServer::next_ticket() { return ticket_ < tickets_end_ ? ticket_++ : -1; }
+
+Reply ShardServer::push(int worker, const Request& request, const at::Tensor& grads,
+                        const at::Tensor& values) {
+  Lock lock(mutex_);
+  const Reply reply = options_.staleness == 0 ? push_together(lock, worker, request, grads)
+                                              : push_freely(lock, worker, request, grads);
+  values.copy_(params_.values);
+  pulled_[static_cast<size_t>(worker)] = version_;
+  return reply;
+}
+
+void ShardServer::update(const at::Tensor& grads, double lr, double scale) {
+  params_.grads = grads;
+  optimizer_->step(params_, lr, scale);
+  ++version_;
+}
+
+Reply ShardServer::push_freely(Lock& lock, int worker, const Request& request, const at::Tensor& grads) {
+  const auto mine = static_cast<size_t>(worker);
+  Reply reply;
+  reply.staleness = version_ - pulled_[mine];
+  const auto slow_down = options_.staleness_lr ? std::max<int64_t>(1, reply.staleness) : 1;
+  update(grads, request.lr / static_cast<double>(slow_down), request.scale);
+  pace_.count(worker, reply.staleness);
+  reply.ticket = next_ticket();
+  ++clocks_[mine];
+  changed_.notify_all();
+  wait(lock, [&] { return may_go_on(worker); });
+  return reply;
+}
+
+bool ShardServer::may_go_on(int worker) const {
+  if (options_.staleness == ServerOptions::kFree) return true;
+  const int64_t own = clocks_[static_cast<size_t>(worker)];
+  int64_t slowest = own;
+  for (size_t other = 0; other < clocks_.size(); ++other) {
+    if (active_[other]) slowest = std::min(slowest, clocks_[other]);
+  }
+  return own - slowest <= options_.staleness;
+}
+
+Reply ShardServer::push_together(Lock& lock, int worker, const Request& request, const at::Tensor& grads) {
+  gathered_[static_cast<size_t>(worker)] = grads;
+  const int64_t round = round_;
+  pace_.count(worker, 0);
+  if (++arrived_ < options_.workers) {
+    wait(lock, [&] { return round_ != round; });
+  } else {
+    // In the order of ranks, so that the bits do not depend on who came first.
+    const at::Tensor& sum = gathered_.front();
+    for (size_t other = 1; other < gathered_.size(); ++other) sum.add_(gathered_[other]);
+    const double scale = clipped_scale(sum, request);
+    if (std::isfinite(norm_)) update(sum, request.lr, scale);
+    arrived_ = 0;
+    ++round_;
+    changed_.notify_all();
+  }
+  // No further round can end before this worker is answered: the norm is still this round's.
+  return {.ticket = -1, .staleness = 0, .norm = norm_};
+}
+
+double ShardServer::clipped_scale(const at::Tensor& grads, const Request& request) {
+  norm_ = 0;
+  if (options_.clip <= 0 && request.wants_norm == 0) return request.scale;
+  norm_ = optim::gradient_norm(grads, request.scale);
+  if (servers_.size() > 1) {
+    const at::Tensor square = at::full({1}, norm_ * norm_, at::kDouble);
+    servers_.all_reduce(square, comm::Op::kSum).wait();
+    norm_ = std::sqrt(square.item<double>());
+  }
+  return request.scale * optim::clip_factor(norm_, options_.clip);
+}
+
+void ShardServer::save(ServerLink& link) {
+  const std::lock_guard lock(mutex_);
+  nlohmann::json text{{"steps", optimizer_->steps_done()}, {"staleness", pace_.staleness}};
+  for (const auto& [name, tensor] : optimizer_->state()) text["tensors"].push_back(name);
+  link.send_text(text.dump());
+  for (const auto& [name, tensor] : optimizer_->state()) link.send(tensor).wait();
+}
+
+void ShardServer::restore(ServerLink& link) {
+  const auto text = nlohmann::json::parse(link.receive_text());
+  const std::lock_guard lock(mutex_);
+  optimizer_->set_steps_done(text.at("steps"));
+  pace_.staleness = text.at("staleness").get<std::vector<std::vector<int64_t>>>();
+  pace_.staleness.resize(static_cast<size_t>(options_.workers));
+  for (const auto& [name, tensor] : optimizer_->state()) link.receive(tensor).wait();
+}
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+
+#include "syncopate/base/rng.h"
+#include "syncopate/nn/bert_heads.h"
+#include "syncopate/parallel/replica.h"
+
+namespace syncopate::test {
+
+/// A small BERT and what trains it; its gradients are set, not computed.
+struct SmallReplica {
+  explicit SmallReplica(uint64_t seed, const optim::OptimizerOptions& options = {})
+      : model(make(seed)),
+        params(model->parameters()),
+        optimizer(optim::make_optimizer(options, params)),
+        replica{.model = *model, .params = params, .optimizer = *optimizer, .lr = 1e-2} {}
+
+  /// A gradient that differs in every element and for every number.
+  void set_gradient(int64_t number) {
+    Rng rng(mix_key(7, number));
+    params.grads.zero_();
+    for (const auto& entry : params.entries()) {
+      const at::Tensor grad = params.grad_of(entry);
+      for (int64_t i = 0; i < grad.numel(); ++i)
+        grad.data_ptr<float>()[i] = static_cast<float>(rng.uniform() - 0.5);
+    }
+  }
+
+  static std::unique_ptr<nn::Model> make(uint64_t seed) {
+    nn::BertConfig config;
+    config.vocab_size = 40;
+    config.hidden = 8;
+    config.layers = 1;
+    config.heads = 2;
+    config.ffn = 16;
+    config.max_positions = 8;
+    config.num_labels = 3;
+    config.set_dropout(0);
+    return nn::make_bert(config, seed);
+  }
+
+  std::unique_ptr<nn::Model> model;
+  tensor::FlatParams params;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  parallel::Replica replica;
+};
+
+}  // namespace syncopate::test

@@ -83,11 +83,11 @@ int launch_workers(run::RunSpec& spec, const TrainArguments& arguments, char** a
   const run::RunFolder folder = run::choose_folder(spec, arguments.out, arguments.resume);
   const bool fresh = !std::filesystem::exists(folder.path);
   run::start_folder(folder, spec);
-  run::set_thread_environment(spec.compute.threads > 0
-                                  ? static_cast<int>(spec.compute.threads)
-                                  : run::default_threads(static_cast<int>(spec.comm.workers)));
+  const auto processes = static_cast<int>(spec.comm.workers + spec.servers());
+  run::set_thread_environment(spec.compute.threads > 0 ? static_cast<int>(spec.compute.threads)
+                                                       : run::default_threads(processes));
   run::LaunchOptions options;
-  options.workers = static_cast<int>(spec.comm.workers);
+  options.workers = processes;
   for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
   options.environment = {{kFolderVariable, folder.path.string()}};
   options.log_folder = folder.path;
@@ -114,14 +114,19 @@ int train(const TrainArguments& arguments, char** argv) {
   flags.rank = arguments.rank;
   flags.world_size = arguments.world_size;
   flags.master = arguments.master;
-  spec.validate();
   const run::World world = run::find_world(flags, run::environment_of_process());
   if (world.is_worker()) {
-    spec.comm.workers = world.size;
-    spec.validate();
-    return work(spec, world, arguments);
+    spec.comm.workers = world.size - spec.servers();
+    if (spec.comm.workers < 1 && spec.servers() > 0) {
+      throw ConfigError(
+          "of {} process{} the last {} would be servers, which leaves no worker; start more, or set "
+          "strategy.servers",
+          world.size, world.size == 1 ? "" : "es", spec.servers());
+    }
   }
-  if (spec.comm.workers == 1 || run::runs_in_one_process(spec.strategy.name)) {
+  spec.validate();
+  if (world.is_worker() || spec.comm.workers + spec.servers() == 1 ||
+      run::runs_in_one_process(spec.strategy.name)) {
     return work(spec, world, arguments);
   }
   return launch_workers(spec, arguments, argv);

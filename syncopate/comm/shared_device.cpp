@@ -86,7 +86,7 @@ at::Tensor share_device_memory(Group& group, c10::Device device, int64_t bytes) 
     return {};
   }
   return at::from_blob(
-      address, {bytes}, [](void*) {}, at::TensorOptions().dtype(at::kByte).device(device), device);
+      address, {bytes}, [](void*) {}, at::TensorOptions().dtype(at::kByte).device(device));
 }
 
 }  // namespace syncopate::comm

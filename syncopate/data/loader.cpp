@@ -61,37 +61,63 @@ void Loader::seek(int64_t step) {
     const std::lock_guard lock(mutex_);
     ++generation_;
     given_ = upcoming_ = step;
+    requested_.clear();
+    begun_ = 0;
     failed_ = false;
     dropped.swap(ready_);
   }
   changed_.notify_all();
 }
 
+void Loader::request(int64_t step) {
+  check(options_.on_demand && step >= 0, "steps are requested of a loader that prepares on demand");
+  {
+    const std::lock_guard lock(mutex_);
+    requested_.push_back(step);
+  }
+  changed_.notify_all();
+}
+
+int64_t Loader::next_given() const { return options_.on_demand ? requested_.front() : given_; }
+
+bool Loader::work_waits() const {
+  if (failed_) return false;
+  if (options_.on_demand) return begun_ < requested_.size();
+  return upcoming_ < given_ + std::max(options_.prefetch, options_.threads);
+}
+
+int64_t Loader::take_work() { return options_.on_demand ? requested_[begun_++] : upcoming_++; }
+
 StepBatches Loader::next() {
   const Stopwatch watch;
   std::unique_lock lock(mutex_);
-  if (!ready_.contains(given_)) {
-    changed_.wait(lock, [this] { return ready_.contains(given_); });
+  check(!options_.on_demand || !requested_.empty(), "a step was requested");
+  const int64_t step = next_given();
+  if (!ready_.contains(step)) {
+    changed_.wait(lock, [&] { return ready_.contains(step); });
     waited_ += watch.seconds();
   }
-  const auto found = ready_.find(given_);
+  const auto found = ready_.find(step);
   if (found->second.failure) std::rethrow_exception(found->second.failure);
   StepBatches batches = std::move(found->second.batches);
   ready_.erase(found);
   ++given_;
+  if (options_.on_demand) {
+    requested_.pop_front();
+    --begun_;
+  }
   lock.unlock();
   changed_.notify_all();
   return batches;
 }
 
 void Loader::prepare_ahead() {
-  const int64_t ahead = std::max(options_.prefetch, options_.threads);
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || (!failed_ && upcoming_ < given_ + ahead); });
+    changed_.wait(lock, [this] { return stopping_ || work_waits(); });
     if (stopping_) return;
     const int64_t generation = generation_;
-    const int64_t step = upcoming_++;
+    const int64_t step = take_work();
     lock.unlock();
     Prepared prepared;
     try {

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <map>
 #include <memory>
@@ -24,6 +25,7 @@ struct LoaderOptions {
   bool shuffle = true;      ///< false: file order
   int prefetch = 4;         ///< steps prepared ahead, one per thread at least
   int threads = 1;          ///< that prepare; what they give does not depend on their number
+  bool on_demand = false;   ///< prepares the steps that request() names, and no others
   bool keep_empty = false;  ///< a micro-batch without examples is a batch of size 0 instead of none
 };
 
@@ -54,6 +56,9 @@ class Loader {
   /// forgotten.
   void seek(int64_t step);
 
+  /// On demand: next() will give `step` after what was requested before. Threads begin with it at once.
+  void request(int64_t step);
+
   /// The next step's batches. A failure while they were prepared is thrown here, after the steps before it
   /// were given, and again at every further call.
   StepBatches next();
@@ -69,6 +74,9 @@ class Loader {
   };
 
   void prepare_ahead();
+  bool work_waits() const;     ///< for a thread to do it
+  int64_t take_work();         ///< the step to prepare
+  int64_t next_given() const;  ///< the step that next() gives
   StepBatches prepare(int64_t step);
   void stop();
 
@@ -83,6 +91,8 @@ class Loader {
   std::map<int64_t, Prepared> ready_;  ///< by step; threads may overtake each other
   int64_t given_ = 0;                  ///< the step that next() gives
   int64_t upcoming_ = 0;               ///< the step to prepare next
+  std::deque<int64_t> requested_;      ///< on demand: steps that next() is to give, in order
+  size_t begun_ = 0;                   ///< on demand: of those, how many some thread has taken up
   bool failed_ = false;                ///< a failure is in ready_: nothing after it will be needed
   int64_t generation_ = 0;             ///< a seek starts a new one; what an older one made is dropped
   bool stopping_ = false;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "syncopate/parallel/strategy.h"
 
@@ -13,6 +14,7 @@ namespace syncopate::parallel {
 class FreeRunning : public Strategy {
  public:
   FreeRunning* free_running() override { return this; }
+  bool exchanges(int64_t) const override { return false; }  // what they say, they say between themselves
   bool updates_locally(int64_t) const override { return true; }
 
   /// The tickets `first`..`last`-1 are to be taken. Collective.
@@ -23,6 +25,9 @@ class FreeRunning : public Strategy {
   /// Collective: every update has arrived and every replica holds the same parameters. Returns how many
   /// tickets were taken since the section was opened, by all; the next section goes on after them.
   virtual int64_t close(Replica& replica) = 0;
+  /// By worker: how stale its updates were so far. Outside of a section; the same on every worker.
+  /// Collective.
+  virtual std::vector<std::vector<int64_t>> staleness() = 0;
 };
 
 }  // namespace syncopate::parallel

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "syncopate/base/error.h"
 #include "syncopate/comm/shared_device.h"
 
@@ -9,16 +11,19 @@ namespace syncopate::parallel {
 namespace {
 
 // The first bytes of the shared memory; each number on a cache line of its own.
-constexpr int64_t kTicket = 0, kUpdates = 64, kArrays = 128;
+constexpr int64_t kTicket = 0, kStop = 64, kUpdates = 128, kArrays = 192;
 
 int64_t padded(const at::Tensor& array) { return (static_cast<int64_t>(array.nbytes()) + 63) / 64 * 64; }
 
 /// Waits for what this process has asked of the array's device.
-void finish(const at::Tensor& array) {
+void finish_on_device(const at::Tensor& array) {
   if (!array.is_cpu()) array.narrow(0, 0, 1).cpu();
 }
 
 }  // namespace
+
+Hogwild::Hogwild(comm::Group& group, Options options)
+    : group_(group), options_(options), pace_(1), steps_(at::zeros({1}, at::kLong)) {}
 
 void Hogwild::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
@@ -44,8 +49,20 @@ void Hogwild::start(Replica& replica) {
         "give; use strategy.state=own");
   }
   share(replica, arrays, memory);
-  steps_before_ = replica.optimizer.steps_done();
-  seen_ = 0;
+  if (!options_.share_state && group_.rank() > 0) own_state_ = replica.optimizer.state();
+}
+
+std::vector<tensor::NamedTensor> Hogwild::state() {
+  std::vector<tensor::NamedTensor> state{{"steps", steps_}, {"staleness", pace_.tensor()}};
+  for (const auto& [name, tensor] : own_state_) state.push_back({"optimizer." + name, tensor});
+  return state;
+}
+
+void Hogwild::resumed(Replica& replica) {
+  replica.optimizer.set_steps_done(steps_.item<int64_t>());
+  steps_before_ = steps_.item<int64_t>() - memory_->counter(kUpdates);
+  if (copied_from_.defined() && group_.rank() == 0) copied_from_.copy_(replica.params.values);
+  group_.barrier();
 }
 
 void Hogwild::share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory) {
@@ -58,7 +75,7 @@ void Hogwild::share(Replica& replica, const std::vector<at::Tensor>& arrays, con
   }
   if (group_.rank() == 0) {
     for (size_t i = 0; i < arrays.size(); ++i) shared[i].copy_(arrays[i]);
-    finish(shared.front());
+    finish_on_device(shared.front());
   }
   group_.barrier();
   if (memory.device() != replica.params.values.device()) {
@@ -78,16 +95,22 @@ void Hogwild::read(Replica& replica) {
   replica.params.values.copy_(before_);
 }
 
-void Hogwild::open(Replica& replica, int64_t from, int64_t to) {
-  end_ = to;
-  if (group_.rank() == 0) memory_->counter(kTicket) = from;
+void Hogwild::open(Replica& replica, int64_t first, int64_t last) {
+  first_ = first;
+  last_ = last;
+  if (group_.rank() == 0) {
+    memory_->counter(kTicket) = first;
+    memory_->counter(kStop) = 0;
+  }
   group_.barrier();
   read(replica);
 }
 
-std::optional<int64_t> Hogwild::ticket() {
+std::optional<int64_t> Hogwild::take(bool stop) {
+  if (stop) memory_->counter(kStop) = 1;
+  if (memory_->counter(kStop) != 0) return std::nullopt;
   const int64_t number = memory_->counter(kTicket).fetch_add(1);
-  return number < end_ ? std::optional<int64_t>(number) : std::nullopt;
+  return number < last_ ? std::optional<int64_t>(number) : std::nullopt;
 }
 
 void Hogwild::step(Replica& replica) {
@@ -96,15 +119,27 @@ void Hogwild::step(Replica& replica) {
   if (options_.share_state) replica.optimizer.set_steps_done(steps_before_ + seen_ + others);
   replica.apply();
   if (copied_from_.defined()) copied_from_.add_((replica.params.values - before_).cpu());
-  pace_.count(group_.rank(), others);
+  pace_.count(0, others);
   read(replica);
 }
 
-void Hogwild::close(Replica& replica) {
-  finish(replica.params.values);
+int64_t Hogwild::close(Replica& replica) {
+  finish_on_device(replica.params.values);
   group_.barrier();
   read(replica);
   if (options_.share_state) replica.optimizer.set_steps_done(steps_before_ + memory_->counter(kUpdates));
+  steps_.fill_(replica.optimizer.steps_done());
+  const int64_t taken = std::min<int64_t>(memory_->counter(kTicket), last_) - first_;
+  group_.barrier();  // nobody opens the next section before all have read how far this one went
+  return taken;
+}
+
+std::vector<std::vector<int64_t>> Hogwild::staleness() {
+  Pace all(group_.size());
+  std::vector<at::Tensor> rows;
+  for (int rank = 0; rank < group_.size(); ++rank) rows.push_back(all.tensor()[rank]);
+  group_.all_gather(rows, pace_.tensor()[0]).wait();
+  return all.counts();
 }
 
 }  // namespace syncopate::parallel

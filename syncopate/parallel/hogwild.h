@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "syncopate/comm/shared_memory.h"
 #include "syncopate/parallel/free_running.h"
+#include "syncopate/parallel/pace.h"
 
 namespace syncopate::parallel {
 
@@ -22,13 +24,17 @@ class Hogwild : public FreeRunning {
   };
 
   /// `group` must outlive the strategy.
-  Hogwild(comm::Group& group, Options options) : group_(group), options_(options), pace_(group.size()) {}
+  Hogwild(comm::Group& group, Options options);
 
   void start(Replica& replica) override;
-  void open(Replica& replica, int64_t from, int64_t to) override;
-  std::optional<int64_t> ticket() override;
+  void open(Replica& replica, int64_t first, int64_t last) override;
+  std::optional<int64_t> take(bool stop) override;
   void step(Replica& replica) override;
-  void close(Replica& replica) override;
+  int64_t close(Replica& replica) override;
+  std::vector<std::vector<int64_t>> staleness() override;
+  std::string settled() const override { return "shared by all workers"; }
+  std::vector<tensor::NamedTensor> state() override;
+  void resumed(Replica& replica) override;
 
   /// How the parameters are shared: "host memory", "device memory", "a copy in host memory".
   const char* place() const { return place_; }
@@ -39,14 +45,16 @@ class Hogwild : public FreeRunning {
 
   comm::Group& group_;
   Options options_;
-  Pace pace_;
+  Pace pace_;                                   ///< of this worker alone
+  at::Tensor steps_;                            ///< int64 [1]: the optimizer's, for checkpoints
+  std::vector<tensor::NamedTensor> own_state_;  ///< the optimizer's, when rank 0's is another
   std::shared_ptr<comm::SharedMemory> memory_;
   const char* place_ = "";
-  at::Tensor copied_from_;  ///< the host's parameters, when this replica works on a copy
-  at::Tensor before_;       ///< the copy as it was taken
-  int64_t end_ = 0;
-  int64_t seen_ = 0;          ///< updates that the parameters at hand hold
-  int64_t steps_before_ = 0;  ///< the optimizer's, before the first update here
+  at::Tensor copied_from_;        ///< the host's parameters, when this replica works on a copy
+  at::Tensor before_;             ///< the copy as it was taken
+  int64_t first_ = 0, last_ = 0;  ///< tickets of the section
+  int64_t seen_ = 0;              ///< updates that the parameters at hand hold
+  int64_t steps_before_ = 0;      ///< the optimizer's, before the first update here
 };
 
 }  // namespace syncopate::parallel

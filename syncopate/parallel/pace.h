@@ -1,26 +1,26 @@
 #pragma once
 
-#include <algorithm>
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
 
 namespace syncopate::parallel {
 
-/// Who made how many updates, and how old the parameters were that they were computed from.
-struct Pace {
-  /// By worker, then by staleness: how many of its updates came after so many others had changed the
-  /// parameters it had read. The last bin holds that many and more.
-  std::vector<std::vector<int64_t>> staleness;
+/// How stale updates were: an update's staleness is how many others have changed the parameters since those
+/// were read that it was computed from.
+class Pace {
+ public:
+  explicit Pace(int workers);
+  void count(int worker, int64_t staleness);
 
-  explicit Pace(int workers = 0) : staleness(static_cast<size_t>(workers)) {}
+  /// By worker, then by staleness: the number of updates. The last of them holds that staleness and more.
+  std::vector<std::vector<int64_t>> counts() const;
+  int64_t updates(int worker) const;
+  const at::Tensor& tensor() const { return counts_; }  ///< int64 [workers, stalenesses], for checkpoints
 
-  void count(int worker, int64_t late) {
-    constexpr int64_t kBins = 128;
-    auto& bins = staleness[static_cast<size_t>(worker)];
-    const auto bin = static_cast<size_t>(std::clamp<int64_t>(late, 0, kBins - 1));
-    if (bins.size() <= bin) bins.resize(bin + 1);
-    ++bins[bin];
-  }
+ private:
+  at::Tensor counts_;
 };
 
 }  // namespace syncopate::parallel

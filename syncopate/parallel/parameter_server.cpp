@@ -1,8 +1,27 @@
 #include "syncopate/parallel/parameter_server.h"
 
-#include "syncopate/optim/clip.h"
+#include <ATen/ATen.h>
 
 namespace syncopate::parallel {
+
+std::vector<tensor::NamedTensor> ParameterServer::Saved::state(comm::Group& workers, ServerClient& client) {
+  if (workers.rank() != 0) return {};
+  state_ = client.save();
+  std::vector<tensor::NamedTensor> tensors{{"server.steps", state_.steps},
+                                           {"server.staleness", state_.staleness}};
+  for (const auto& [name, tensor] : state_.tensors) tensors.push_back({"server." + name, tensor});
+  return tensors;
+}
+
+void ParameterServer::Saved::resumed(comm::Group& workers, ServerClient& client, Replica& replica) {
+  if (workers.rank() == 0) client.restore(state_, replica);
+  workers.barrier();
+}
+
+void ParameterServer::open(Replica&, int64_t first, int64_t last) {
+  first_ = first;
+  client_.open(first, last);
+}
 
 void ParameterServer::step(Replica& replica) {
   if (const auto scale = replica.update_scale()) {
@@ -10,6 +29,15 @@ void ParameterServer::step(Replica& replica) {
   } else {
     client_.pull(replica);
   }
+}
+
+int64_t ParameterServer::close(Replica& replica) { return client_.close(replica) - first_; }
+
+std::vector<std::vector<int64_t>> ParameterServer::staleness() {
+  Pace pace(workers_.size());
+  if (workers_.rank() == 0) at::Tensor(pace.tensor()).copy_(client_.save().staleness);
+  workers_.broadcast(pace.tensor(), 0).wait();
+  return pace.counts();
 }
 
 void LockstepServer::step(Replica& replica) {

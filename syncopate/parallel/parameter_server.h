@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "syncopate/parallel/free_running.h"
 #include "syncopate/parallel/server_client.h"
@@ -9,38 +11,60 @@
 namespace syncopate::parallel {
 
 /// The servers hold the parameters and the optimizer. A worker computes a gradient, clips it, pushes it and
-/// gets the new parameters, without waiting for other workers further than the servers' bound asks for
+/// gets the new parameters, and waits for other workers no further than the servers' bound asks for
 /// (Dean et al., 2012; Ho et al., 2013).
 class ParameterServer : public FreeRunning {
  public:
   /// See ServerClient.
   ParameterServer(comm::Group& world, comm::Group& workers, bool whole_tensors)
-      : client_(world, workers, whole_tensors) {}
+      : workers_(workers), client_(world, workers, whole_tensors) {}
 
   void start(Replica& replica) override { client_.start(replica); }
-  void open(Replica&, int64_t from, int64_t to) override { client_.open(from, to); }
-  std::optional<int64_t> ticket() override { return client_.ticket(); }
+  void open(Replica& replica, int64_t first, int64_t last) override;
+  std::optional<int64_t> take(bool stop) override { return client_.take(stop); }
   void step(Replica& replica) override;
-  void close(Replica& replica) override { client_.close(replica); }
-  ServerClient& client() { return client_; }
+  int64_t close(Replica& replica) override;
+  std::vector<std::vector<int64_t>> staleness() override;
+  std::string settled() const override { return "server"; }
+  std::vector<tensor::NamedTensor> state() override { return saved_.state(workers_, client_); }
+  void resumed(Replica& replica) override { saved_.resumed(workers_, client_, replica); }
+  void leave() override { client_.leave(); }
+
+  /// What rank 0's checkpoint holds of the servers.
+  class Saved {
+   public:
+    std::vector<tensor::NamedTensor> state(comm::Group& workers, ServerClient& client);
+    void resumed(comm::Group& workers, ServerClient& client, Replica& replica);
+
+   private:
+    ServerState state_;  ///< as last asked for: what a run that resumes writes into
+  };
 
  private:
+  comm::Group& workers_;
   ServerClient client_;
+  Saved saved_;
+  int64_t first_ = 0;
 };
 
 /// The same servers in lockstep: they sum the workers' gradients in the order of ranks and make one update,
-/// so that this is an all-reduce by other means.
+/// so that this is an all-reduce by other means. They also clip, since they alone have the sum.
 class LockstepServer : public Strategy {
  public:
   LockstepServer(comm::Group& world, comm::Group& workers, bool whole_tensors)
-      : client_(world, workers, whole_tensors) {}
+      : workers_(workers), client_(world, workers, whole_tensors) {}
 
   void start(Replica& replica) override { client_.start(replica); }
   void step(Replica& replica) override;
-  ServerClient& client() { return client_; }
+  std::string settled() const override { return "server"; }
+  std::vector<tensor::NamedTensor> state() override { return saved_.state(workers_, client_); }
+  void resumed(Replica& replica) override { saved_.resumed(workers_, client_, replica); }
+  void leave() override { client_.leave(); }
 
  private:
+  comm::Group& workers_;
   ServerClient client_;
+  ParameterServer::Saved saved_;
 };
 
 }  // namespace syncopate::parallel

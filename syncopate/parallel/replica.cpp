@@ -25,6 +25,10 @@ bool Replica::accept(double norm) {
 }
 
 std::optional<double> Replica::update_scale() {
+  if (count == 0) {  // nothing to learn from
+    gradient_norm = 0;
+    return std::nullopt;
+  }
   const double scale = mean_scale();
   const bool need_norm = clip > 0 || loss_scale != nullptr;
   if (!accept(need_norm ? optim::gradient_norm(params.grads, scale) : 0)) return std::nullopt;

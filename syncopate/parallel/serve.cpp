@@ -32,6 +32,7 @@ bool needs_whole_tensors(const std::string& optimizer) { return optimizer == "la
 
 void serve(comm::Group& world, const ServerOptions& options,
            const std::function<void(const Error&)>& failed) {
+  world.set_timeout(std::chrono::hours(24 * 365));  // workers come when they have loaded their data
   const auto servers = world.split(1, world.rank());
   std::vector<ServerLink> links = open_links(world, options.workers);
   const Layout layout = layout_from(comm::share_text(world, "", 0));

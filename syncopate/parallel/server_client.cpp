@@ -24,15 +24,17 @@ void ServerClient::start(Replica& replica) {
   shards_ = cut(layout, static_cast<int>(links_.size()), whole_tensors_);
   state_type_ = at::promote_types(layout.type, at::kFloat);
   take_parameters_of_rank_zero(replica, workers_);
-  if (workers_.rank() == 0) {
-    const at::Tensor values = replica.params.values.to(at::kCPU);
-    for (size_t server = 0; server < links_.size(); ++server) {
-      links_[server].send_plain(Request{.ask = Ask::kValues}).wait();
-      links_[server].send(values.narrow(0, shards_[server].begin, shards_[server].size())).wait();
-      links_[server].receive_plain<Reply>();
-    }
-  }
+  if (workers_.rank() == 0) send_values(replica);
   workers_.barrier();
+}
+
+void ServerClient::send_values(Replica& replica) {
+  const at::Tensor values = replica.params.values.to(at::kCPU);
+  for (size_t server = 0; server < links_.size(); ++server) {
+    links_[server].send_plain(Request{.ask = Ask::kValues}).wait();
+    links_[server].send(values.narrow(0, shards_[server].begin, shards_[server].size())).wait();
+    links_[server].receive_plain<Reply>();
+  }
 }
 
 void ServerClient::ask(const Request& request) {
@@ -88,18 +90,25 @@ void ServerClient::open(int64_t from, int64_t to) {
   workers_.barrier();
 }
 
-std::optional<int64_t> ServerClient::ticket() {
-  if (!std::exchange(has_spare_, false)) {
-    links_.front().send_plain(Request{.ask = Ask::kTicket}).wait();
-    spare_ = links_.front().receive_plain<Reply>().ticket;
-  }
+int64_t ServerClient::ask_for_ticket(Ask what) {
+  links_.front().send_plain(Request{.ask = what}).wait();
+  return links_.front().receive_plain<Reply>().ticket;
+}
+
+std::optional<int64_t> ServerClient::take(bool stop) {
+  if (stop) ask_for_ticket(Ask::kStop);
+  // One that came with an answer is this worker's, stop or not: nobody else will have it.
+  if (!std::exchange(has_spare_, false)) spare_ = ask_for_ticket(Ask::kTicket);
   return spare_ < 0 ? std::nullopt : std::optional<int64_t>(spare_);
 }
 
-void ServerClient::close(Replica& replica) {
+int64_t ServerClient::close(Replica& replica) {
   ask({.ask = Ask::kDone});
   workers_.barrier();
   pull(replica);
+  const int64_t next = ask_for_ticket(Ask::kTaken);
+  workers_.barrier();  // nobody opens the next section before all know where this one ended
+  return next;
 }
 
 ServerState ServerClient::save() {
@@ -107,11 +116,13 @@ ServerState ServerClient::save() {
   for (size_t server = 0; server < links_.size(); ++server) {
     ServerLink& link = links_[server];
     link.send_plain(Request{.ask = Ask::kSave}).wait();
-    const auto text = nlohmann::json::parse(link.receive_text());
-    const auto names = text.value("tensors", std::vector<std::string>());
+    const auto names = nlohmann::json::parse(link.receive_text()).get<std::vector<std::string>>();
+    const auto steps = link.receive_plain<int64_t>();
+    const at::Tensor staleness = Pace(workers_.size()).tensor();
+    link.receive(staleness).wait();
     if (server == 0) {
-      state.steps = text.at("steps");
-      state.pace.staleness = text.at("staleness").get<std::vector<std::vector<int64_t>>>();
+      state.steps = at::full({1}, steps, at::kLong);
+      state.staleness = staleness;
       for (const std::string& name : names)
         state.tensors.push_back({name, at::zeros({shards_.back().end}, at::dtype(state_type_))});
     }
@@ -122,17 +133,18 @@ ServerState ServerClient::save() {
   return state;
 }
 
-void ServerClient::restore(const ServerState& state) {
-  const nlohmann::json text{{"steps", state.steps}, {"staleness", state.pace.staleness}};
+void ServerClient::restore(const ServerState& state, Replica& replica) {
   for (size_t server = 0; server < links_.size(); ++server) {
     ServerLink& link = links_[server];
     link.send_plain(Request{.ask = Ask::kRestore}).wait();
-    link.send_text(text.dump());
+    link.send_plain(state.steps.item<int64_t>()).wait();
+    link.send(state.staleness).wait();
     for (const auto& [name, tensor] : state.tensors) {
       link.send(tensor.narrow(0, shards_[server].begin, shards_[server].size())).wait();
     }
     link.receive_plain<Reply>();
   }
+  send_values(replica);
 }
 
 void ServerClient::leave() {

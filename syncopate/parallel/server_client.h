@@ -17,8 +17,8 @@ namespace syncopate::parallel {
 /// checkpoint does not depend on their number.
 struct ServerState {
   std::vector<tensor::NamedTensor> tensors;  ///< the optimizer's, laid out as the parameters
-  int64_t steps = 0;                         ///< the optimizer's
-  Pace pace;
+  at::Tensor steps;                          ///< int64 [1]: the optimizer's
+  at::Tensor staleness;                      ///< Pace's
 };
 
 /// A worker's side of the servers. Used by the training thread alone.
@@ -37,16 +37,19 @@ class ServerClient {
   void pull(Replica& replica);
 
   void open(int64_t from, int64_t to);  ///< collective over the workers
-  std::optional<int64_t> ticket();
-  /// Every worker's pushes have been applied and every replica holds the result. Collective over the workers.
-  void close(Replica& replica);
+  std::optional<int64_t> take(bool stop);
+  /// Every worker's pushes have been applied and every replica holds the result; returns the first ticket
+  /// that was not taken. Collective over the workers.
+  int64_t close(Replica& replica);
 
-  ServerState save();                      ///< rank 0 alone
-  void restore(const ServerState& state);  ///< rank 0 alone
-  void leave();                            ///< the last call: the servers may go
+  ServerState save();                                        ///< rank 0 alone
+  void restore(const ServerState& state, Replica& replica);  ///< and the parameters; rank 0 alone
+  void leave();                                              ///< the last call: the servers may go
 
  private:
-  void ask(const Request& request);  ///< of every server; waits for the answers
+  void ask(const Request& request);  ///< every server; waits for the answers
+  int64_t ask_for_ticket(Ask what);  ///< the first server, which has them
+  void send_values(Replica& replica);
   void receive_values(Replica& replica);
 
   comm::Group& world_;

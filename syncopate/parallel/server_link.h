@@ -19,6 +19,8 @@ enum class Ask : int64_t {
   kPull,     ///< send the shard's parameters
   kOpen,     ///< hand out tickets from..to-1
   kTicket,   ///< give me one
+  kStop,     ///< give nobody another one
+  kTaken,    ///< how far have they been taken?
   kPush,     ///< here is a gradient (it follows); send the new parameters
   kDone,     ///< no push of mine will follow until the next kOpen
   kSave,     ///< send the optimizer's state

@@ -70,6 +70,11 @@ void ShardServer::answer(int worker, ServerLink& link) {
         std::fill(active_.begin(), active_.end(), true);
         break;
       }
+      case Ask::kStop: {
+        const std::lock_guard lock(mutex_);
+        tickets_end_ = std::min(tickets_end_, ticket_);
+        break;
+      }
       case Ask::kTicket: {
         const std::lock_guard lock(mutex_);
         reply.ticket = next_ticket();
@@ -79,6 +84,11 @@ void ShardServer::answer(int worker, ServerLink& link) {
         const std::lock_guard lock(mutex_);
         active_[mine] = false;
         changed_.notify_all();
+        break;
+      }
+      case Ask::kTaken: {
+        const std::lock_guard lock(mutex_);
+        reply.ticket = ticket_;
         break;
       }
       case Ask::kSave:
@@ -108,6 +118,7 @@ Reply ShardServer::push(int worker, const Request& request, const at::Tensor& gr
 }
 
 void ShardServer::update(const at::Tensor& grads, double lr, double scale) {
+  if (options_.before_update) options_.before_update(version_ + 1);
   params_.grads = grads;
   optimizer_->step(params_, lr, scale);
   ++version_;
@@ -171,18 +182,18 @@ double ShardServer::clipped_scale(const at::Tensor& grads, const Request& reques
 
 void ShardServer::save(ServerLink& link) {
   const std::lock_guard lock(mutex_);
-  nlohmann::json text{{"steps", optimizer_->steps_done()}, {"staleness", pace_.staleness}};
-  for (const auto& [name, tensor] : optimizer_->state()) text["tensors"].push_back(name);
-  link.send_text(text.dump());
+  nlohmann::json names = nlohmann::json::array();
+  for (const auto& [name, tensor] : optimizer_->state()) names.push_back(name);
+  link.send_text(names.dump());
+  link.send_plain(optimizer_->steps_done()).wait();
+  link.send(pace_.tensor()).wait();
   for (const auto& [name, tensor] : optimizer_->state()) link.send(tensor).wait();
 }
 
 void ShardServer::restore(ServerLink& link) {
-  const auto text = nlohmann::json::parse(link.receive_text());
   const std::lock_guard lock(mutex_);
-  optimizer_->set_steps_done(text.at("steps"));
-  pace_.staleness = text.at("staleness").get<std::vector<std::vector<int64_t>>>();
-  pace_.staleness.resize(static_cast<size_t>(options_.workers));
+  optimizer_->set_steps_done(link.receive_plain<int64_t>());
+  link.receive(pace_.tensor()).wait();
   for (const auto& [name, tensor] : optimizer_->state()) link.receive(tensor).wait();
 }
 

@@ -24,6 +24,7 @@ struct ServerOptions {
   bool staleness_lr = false;  ///< an update that is n updates old counts with lr / max(1, n)
   double clip = 0;            ///< in lockstep: limit of the norm of the summed gradient; 0: off
   optim::OptimizerOptions optimizer;
+  std::function<void(int64_t number)> before_update;  ///< told of every update, from 1; may be empty
 
   static constexpr int64_t kFree = -1;
 };

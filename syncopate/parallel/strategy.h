@@ -41,6 +41,10 @@ class Strategy {
   /// What a checkpoint must hold of this rank beside the replica, to be written into in place when resuming.
   /// After `start`.
   virtual std::vector<tensor::NamedTensor> state() { return {}; }
+  /// A run that resumes has written into the replica and into what `state` gave. Collective.
+  virtual void resumed(Replica&) {}
+  /// Nothing will be asked of this strategy any more: whoever serves it may go.
+  virtual void leave() {}
   /// Where workers do not keep in step with each other; null: they do.
   virtual FreeRunning* free_running() { return nullptr; }
 };

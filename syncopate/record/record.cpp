@@ -53,27 +53,30 @@ Json to_json(const EpochRecord& r) {
 Json to_json(const RunRecord& r) {
   Json epochs = Json::array();
   for (const EpochRecord& epoch : r.epochs) epochs.push_back(to_json(epoch));
-  return {{"task", r.task},
-          {"model", r.model},
-          {"init_from", r.init_from},
-          {"strategy", r.strategy},
-          {"device", r.device},
-          {"precision", r.precision},
-          {"skipped_steps", r.skipped_steps},
-          {"workers", r.workers},
-          {"steps", r.steps},
-          {"examples", r.examples},
-          {"ms_per_iteration", r.ms_per_iteration},
-          {"compute_ms", r.compute_ms},
-          {"exchange_ms", r.exchange_ms},
-          {"data_ms", r.data_ms},
-          {"examples_per_s", r.examples_per_s},
-          {"bytes_sent_per_step", r.bytes_sent_per_step},
-          {"train_loss", r.train_loss},
-          {"train_seconds", r.train_seconds},
-          {"epochs", epochs},
-          {"eval", r.eval ? to_json(*r.eval) : Json()},
-          {"run_dir", r.run_dir}};
+  Json json{{"task", r.task},
+            {"model", r.model},
+            {"init_from", r.init_from},
+            {"strategy", r.strategy},
+            {"device", r.device},
+            {"precision", r.precision},
+            {"skipped_steps", r.skipped_steps},
+            {"workers", r.workers},
+            {"steps", r.steps},
+            {"examples", r.examples},
+            {"ms_per_iteration", r.ms_per_iteration},
+            {"compute_ms", r.compute_ms},
+            {"exchange_ms", r.exchange_ms},
+            {"data_ms", r.data_ms},
+            {"examples_per_s", r.examples_per_s},
+            {"bytes_sent_per_step", r.bytes_sent_per_step},
+            {"train_loss", r.train_loss},
+            {"train_seconds", r.train_seconds},
+            {"epochs", epochs},
+            {"eval", r.eval ? to_json(*r.eval) : Json()},
+            {"run_dir", r.run_dir}};
+  if (!r.updates.empty()) json["updates"] = r.updates;
+  if (!r.staleness.empty()) json["staleness"] = r.staleness;
+  return json;
 }
 
 StepRecord step_from_json(const Json& j) {
@@ -145,6 +148,8 @@ RunRecord run_from_json(const Json& j) {
   for (const Json& epoch : j.at("epochs")) r.epochs.push_back(epoch_from_json(epoch));
   if (!j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
   j.at("run_dir").get_to(r.run_dir);
+  r.updates = j.value("updates", std::vector<int64_t>());
+  r.staleness = j.value("staleness", std::vector<std::vector<int64_t>>());
   return r;
 }
 

@@ -60,6 +60,9 @@ struct RunRecord {
   double ms_per_iteration = 0;  ///< median over the steps but the first; the mean where some send nothing
   double compute_ms = 0, exchange_ms = 0, data_ms = 0;
   double examples_per_s = 0;
+  /// Where workers run free, by worker: how many updates it made, and how many of them had which staleness.
+  std::vector<int64_t> updates;
+  std::vector<std::vector<int64_t>> staleness;
   double bytes_sent_per_step = 0;  ///< by one worker: the mean over workers
   double train_loss = 0;           ///< mean over the last tenth of the steps
   double train_seconds = 0;

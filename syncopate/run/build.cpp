@@ -5,18 +5,36 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/inproc.h"
+#include "syncopate/optim/elsewhere.h"
 #include "syncopate/parallel/all_reduce.h"
 #include "syncopate/parallel/diloco.h"
 #include "syncopate/parallel/every_step.h"
 #include "syncopate/parallel/gather_scatter.h"
+#include "syncopate/parallel/hogwild.h"
 #include "syncopate/parallel/local_sgd.h"
 #include "syncopate/parallel/overlapped.h"
+#include "syncopate/parallel/parameter_server.h"
 
 namespace syncopate::run {
+namespace {
+
+optim::OptimizerOptions optimizer_options(const RunSpec::Optim& spec) {
+  return {.kind = spec.name,
+          .weight_decay = spec.weight_decay,
+          .beta1 = spec.beta1,
+          .beta2 = spec.beta2,
+          .eps = spec.eps,
+          .momentum = spec.momentum,
+          .nesterov = spec.nesterov,
+          .trust = spec.trust};
+}
+
+}  // namespace
 
 const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names{"single",    "gather-scatter", "all-reduce",   "ddp",
-                                              "local-sgd", "diloco",         "data-parallel"};
+  static const std::vector<std::string> names{"single", "gather-scatter", "all-reduce",
+                                              "ddp",    "data-parallel",  "local-sgd",
+                                              "diloco", "hogwild",        "parameter-server"};
   return names;
 }
 
@@ -103,12 +121,23 @@ void require_settings(const RunSpec& spec) {
   make_local_steps(spec, *comm::open_alone());
 }
 
-std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Group& group,
-                                                  int64_t /*steps*/) {
+std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Group& group, int64_t /*steps*/,
+                                                  comm::Group* world) {
   const RunSpec::Strategy& spec = whole.strategy;
   require_strategy(spec.name);
   require_codec(whole.codec.name, spec.name);
   if (spec.name == "single") return std::make_unique<parallel::Single>();
+  if (spec.name == "hogwild") {
+    return std::make_unique<parallel::Hogwild>(
+        group, parallel::Hogwild::Options{.share_state = spec.state == "shared"});
+  }
+  if (spec.name == "parameter-server") {
+    check(world != nullptr, "a parameter server is among the ranks");
+    const bool whole_tensors = parallel::needs_whole_tensors(whole.optim.name);
+    if (whole.staleness_bound() == 0)
+      return std::make_unique<parallel::LockstepServer>(*world, group, whole_tensors);
+    return std::make_unique<parallel::ParameterServer>(*world, group, whole_tensors);
+  }
   if (spec.name == "gather-scatter") {
     return std::make_unique<parallel::EveryStep>(group, std::make_unique<parallel::GatherScatter>(group),
                                                  parallel::EveryStep::Options{.whole = spec.whole});
@@ -121,17 +150,25 @@ std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Gr
   return make_ddp(whole, group);
 }
 
+parallel::ServerOptions server_options(const RunSpec& spec) {
+  parallel::ServerOptions options;
+  options.workers = static_cast<int>(spec.comm.workers);
+  options.staleness = spec.staleness_bound();
+  options.staleness_lr = spec.strategy.staleness_lr;
+  options.clip = spec.optim.clip;
+  options.optimizer = optimizer_options(spec.optim);
+  return options;
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,
                                                  const tensor::FlatParams& params) {
-  return optim::make_optimizer({.kind = spec.name,
-                                .weight_decay = spec.weight_decay,
-                                .beta1 = spec.beta1,
-                                .beta2 = spec.beta2,
-                                .eps = spec.eps,
-                                .momentum = spec.momentum,
-                                .nesterov = spec.nesterov,
-                                .trust = spec.trust},
-                               params);
+  return optim::make_optimizer(optimizer_options(spec), params);
+}
+
+std::unique_ptr<optim::Optimizer> make_worker_optimizer(const RunSpec& spec,
+                                                        const tensor::FlatParams& params) {
+  if (spec.servers() > 0) return std::make_unique<optim::Elsewhere>();
+  return make_optimizer(spec.optim, params);
 }
 
 optim::Schedule make_schedule(const RunSpec::Optim& spec, int64_t steps, int64_t batch) {

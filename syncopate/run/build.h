@@ -7,6 +7,7 @@
 #include "syncopate/comm/group.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/optim/schedule.h"
+#include "syncopate/parallel/shard_server.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/run/spec.h"
 
@@ -26,10 +27,17 @@ void require_codec(const std::string& name, const std::string& strategy);
 /// Throws ConfigError where the chosen strategy cannot work with the settings.
 void require_settings(const RunSpec& spec);
 
-/// `steps`: of the whole run. Of the spec it reads `strategy`, `codec` and `optim`.
-std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& spec, comm::Group& group, int64_t steps);
+/// `steps`: of the whole run. Of the spec it reads `strategy`, `codec` and `optim`. `world`: where servers
+/// come behind the workers of `group`, all of them.
+std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& spec, comm::Group& group, int64_t steps,
+                                                  comm::Group* world = nullptr);
+/// What a server does for the run's workers.
+parallel::ServerOptions server_options(const RunSpec& spec);
 std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,
                                                  const tensor::FlatParams& params);
+/// The worker's own: none where servers have it.
+std::unique_ptr<optim::Optimizer> make_worker_optimizer(const RunSpec& spec,
+                                                        const tensor::FlatParams& params);
 /// `batch`: examples per step over all workers.
 optim::Schedule make_schedule(const RunSpec::Optim& spec, int64_t steps, int64_t batch);
 

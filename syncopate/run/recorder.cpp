@@ -19,22 +19,22 @@ Recorder::Recorder(RunFolder folder, comm::Membership& membership, int rank, int
       stop_requested_(std::move(stop_requested)),
       drill_(std::move(drill)) {}
 
-void Recorder::open(int64_t steps, int64_t evals) {
-  loss_lines_ = std::make_unique<record::LineFile>(folder_.losses(rank_), steps);
+void Recorder::open(int64_t steps, int64_t own, int64_t evals) {
+  loss_lines_ = std::make_unique<record::LineFile>(folder_.losses(rank_), own);
   if (!first()) return;
   step_lines_ = std::make_unique<record::LineFile>(folder_.steps(), steps);
   eval_lines_ = std::make_unique<record::LineFile>(folder_.evals(), evals);
 }
 
-void Recorder::begin() { open(0, 0); }
+void Recorder::begin() { open(0, 0, 0); }
 
 void Recorder::phase(int64_t step, const char* phase) {
   membership_.status(step, phase);
   if (drill_ && drill_->rank == rank_) drill_->fail_if_due(step, phase);
 }
 
-void Recorder::resumed(int64_t step, int64_t evals, const std::vector<std::string>& notes) {
-  open(step, evals);
+void Recorder::resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) {
+  open(step, own, evals);
   first_step_ = step;
   if (!first()) return;
   for (const std::string& line : record::read_lines(folder_.steps(), "record")) {
@@ -47,11 +47,22 @@ void Recorder::resumed(int64_t step, int64_t evals, const std::vector<std::strin
 }
 
 void Recorder::step(const record::StepRecord& record, double own_loss) {
+  update(record, own_loss);
+  updates({record});
+}
+
+void Recorder::updates(const std::vector<record::StepRecord>& records) {
+  if (!first()) return;
+  for (const record::StepRecord& record : records) {
+    steps_.push_back(record);
+    step_lines_->write(record::to_json(record).dump());
+  }
+}
+
+void Recorder::update(const record::StepRecord& record, double own_loss) {
   // Seventeen digits: reading a loss back gives the same bits.
   loss_lines_->write(fmt::format("{:.17g}", own_loss));
   if (!first()) return;
-  steps_.push_back(record);
-  step_lines_->write(record::to_json(record).dump());
   progress_.update(record.step, first_step_,
                    fmt::format("loss {:.4f} · {:.0f} examples/s", record.loss,
                                static_cast<double>(record.examples) / record.ms * 1e3));

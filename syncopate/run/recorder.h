@@ -22,8 +22,10 @@ class Recorder : public train::Listener {
            Progress::Style style, std::function<bool()> stop_requested, std::optional<Drill> drill);
 
   void phase(int64_t step, const char* phase) override;
-  void resumed(int64_t step, int64_t evals, const std::vector<std::string>& notes) override;
+  void resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) override;
   void step(const record::StepRecord& record, double own_loss) override;
+  void update(const record::StepRecord& record, double own_loss) override;
+  void updates(const std::vector<record::StepRecord>& records) override;
   void eval(const record::EvalRecord& record) override;
   void epoch(const record::EpochRecord& record) override;
   void saved(int64_t step) override;
@@ -34,7 +36,7 @@ class Recorder : public train::Listener {
   const std::vector<record::StepRecord>& steps() const { return steps_; }
 
  private:
-  void open(int64_t steps, int64_t evals);
+  void open(int64_t steps, int64_t own, int64_t evals);
   bool first() const { return rank_ == 0; }
 
   RunFolder folder_;

@@ -151,6 +151,7 @@ void RunSpec::Comm::describe(Fields& fields) {
   fields.add("timeout", timeout, "seconds after which a worker that does not answer is given up", "timeout");
   fields.add("drill", drill,
              "RANK:STEP:PHASE:kill|stop|hang: that worker fails there, to see what the others do");
+  fields.add("slow", slow, "RANK:FACTOR: that worker takes FACTOR times as long, to see what the others do");
 }
 
 void RunSpec::Compute::describe(Fields& fields) {
@@ -189,6 +190,32 @@ std::string RunSpec::name() {
       folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
   return fmt::format("{}-{}-{}-{}w-{}", task.name, short_model, strategy.name, comm.workers,
                      fields().hash().substr(0, 8));
+}
+
+bool RunSpec::runs_free() const {
+  return strategy.name == "hogwild" || (strategy.name == "parameter-server" && staleness_bound() != 0);
+}
+
+int64_t RunSpec::servers() const { return strategy.name == "parameter-server" ? strategy.servers : 0; }
+
+int64_t RunSpec::staleness_bound() const {
+  if (strategy.staleness == "inf") return -1;
+  const auto bound = parse_integer(strategy.staleness);
+  if (!bound || *bound < 0) {
+    throw ConfigError("strategy.staleness must be 0 or more, or inf, got \"{}\"", strategy.staleness);
+  }
+  return *bound;
+}
+
+double RunSpec::slowness_of(int rank) const {
+  if (comm.slow.empty()) return 1;
+  const auto parts = split(comm.slow, ':');
+  const auto who = parts.size() == 2 ? parse_integer(parts[0]) : std::nullopt;
+  const auto factor = parts.size() == 2 ? parse_number(parts[1]) : std::nullopt;
+  if (!who || *who < 0 || !factor || !(*factor >= 1 && *factor <= 1000)) {
+    throw ConfigError("comm.slow must be RANK:FACTOR with a factor from 1 to 1000, got \"{}\"", comm.slow);
+  }
+  return *who == rank ? *factor : 1;
 }
 
 int64_t RunSpec::examples_per_step() const {
@@ -235,6 +262,18 @@ void RunSpec::validate() const {
   if (strategy.every < 1) throw ConfigError("strategy.every must be 1 or more, got {}", strategy.every);
   require_one_of("strategy.moments", strategy.moments, {"keep", "average", "reset"});
   require_one_of("strategy.state", strategy.state, {"own", "shared"});
+  staleness_bound();
+  slowness_of(0);
+  if (strategy.servers < 1) throw ConfigError("strategy.servers must be 1 or more, got {}", strategy.servers);
+  if (servers() > comm.workers) {
+    throw ConfigError("strategy.servers={} are more than the {} worker{} they serve; use fewer servers",
+                      servers(), comm.workers, comm.workers == 1 ? "" : "s");
+  }
+  if (runs_free() && comm.workers > 1 && model.batch_norm != "local") {
+    throw ConfigError(
+        "model.batch_norm={} needs workers that keep in step, which those of {} do not; use local",
+        model.batch_norm, strategy.name);
+  }
   require_one_of("codec.error_feedback", codec.error_feedback, {"auto", "true", "false"});
   require_codec(codec.name, strategy.name);
   require_settings(*this);
@@ -277,9 +316,9 @@ void RunSpec::validate() const {
 
 bool may_change_on_resume(const std::string& field) {
   static const std::set<std::string> free{
-      "comm.timeout",     "comm.drill",       "compute.threads",  "compute.loader_threads",
-      "train.save_every", "train.eval_batch", "train.eval_every", "train.steps",
-      "train.epochs",     "task.data",        "model.vocab"};
+      "comm.timeout",     "comm.drill",       "comm.slow",        "compute.threads", "compute.loader_threads",
+      "train.save_every", "train.eval_batch", "train.eval_every", "train.steps",     "train.epochs",
+      "task.data",        "model.vocab"};
   return free.contains(field);
 }
 

@@ -119,6 +119,7 @@ struct RunSpec {
     int64_t workers = 1;
     double timeout = 60;
     std::string drill;
+    std::string slow;
     void describe(Fields& fields);
   } comm;
 
@@ -137,6 +138,11 @@ struct RunSpec {
 
   int64_t max_length() const;  ///< tokens of an example: as set, or the task's usual number
   int64_t eval_batch() const;  ///< likewise
+
+  bool runs_free() const;              ///< workers make updates at their own pace
+  int64_t servers() const;             ///< processes beside the workers that hold the model
+  int64_t staleness_bound() const;     ///< -1: none. Throws ConfigError
+  double slowness_of(int rank) const;  ///< how many times as long its steps take, by comm.slow
 
   /// Examples per optimizer step over all workers. Throws ConfigError when the batch settings do not fit.
   int64_t examples_per_step() const;

@@ -15,6 +15,8 @@
 #include "syncopate/comm/share.h"
 #include "syncopate/data/loader.h"
 #include "syncopate/parallel/local_engine.h"
+#include "syncopate/parallel/shard_server.h"
+#include "syncopate/parallel/slow_engine.h"
 #include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
@@ -45,7 +47,7 @@ class Worker {
       const int neighbours = comm::ranks_on_this_machine(*membership_.group);
       compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
                                                           : default_threads(neighbours));
-      const WorkerResult result = work();
+      const WorkerResult result = serves() ? serve() : work();
       membership_.status(-1, "leaving");
       membership_.leave();
       return result;
@@ -67,20 +69,43 @@ class Worker {
   }
 
  private:
+  int workers() const { return world_.size - static_cast<int>(spec_.servers()); }
+  bool serves() const { return world_.rank >= workers(); }
+
+  /// Holds a part of the model for the workers, until they have left.
+  WorkerResult serve() {
+    membership_.status(-1, "serving");
+    parallel::ServerOptions options = server_options(spec_);
+    options.workers = workers();
+    const auto drill = parse_drill(spec_.comm.drill);
+    options.before_update = [&](int64_t number) {
+      if (drill && drill->rank == world_.rank) drill->fail_if_due(number, "update");
+    };
+    parallel::serve(*membership_.group, options, [this](const Error& error) {
+      if (error.code() != ExitCode::kComm ||
+          !membership_.lifeline->await_failure(std::chrono::milliseconds(500))) {
+        membership_.fail(error.what(), static_cast<int>(error.code()));
+      }
+    });
+    return {};
+  }
+
   WorkerResult work() {
-    comm::Group& plain = *membership_.group;
-    choose_folder_together(plain);
+    comm::Metered world(std::move(membership_.group));
+    const auto part = spec_.servers() > 0 ? world.part(0, world_.rank) : nullptr;
+    comm::Metered& group = part ? *part : world;
+    choose_folder_together(group);
     membership_.status(-1, "loading");
-    Materials materials = family_of(spec_.task.name).make(spec_, plain);
-    if (options_.share_data) options_.share_data(plain, materials.train, materials.test);
+    Materials materials = family_of(spec_.task.name).make(spec_, group);
+    if (options_.share_data) options_.share_data(group, materials.train, materials.test);
     const at::Device device = parse_device(spec_.compute.device);
-    const PrecisionChoice precision = agree_on_precision(device, plain);
+    const PrecisionChoice precision = agree_on_precision(device, group);
     if (!precision.note.empty()) materials.notes.push_back(precision.note);
     compute_.device = describe(device);
     compute_.precision = tensor::name_of(precision.used);
     tensor::FlatParams params(materials.model->parameters(), device);
     move_buffers(*materials.model, device);
-    const auto optimizer = make_optimizer(spec_.optim, params);
+    const auto optimizer = make_worker_optimizer(spec_, params);
     optim::LossScale loss_scale;
     parallel::Replica replica{
         .model = *materials.model,
@@ -89,45 +114,53 @@ class Worker {
         .clip = spec_.optim.clip,
         .precision = precision.used,
         .loss_scale = precision.used == tensor::Precision::kFp16 ? &loss_scale : nullptr};
-    comm::Metered group(std::move(membership_.group));
     if (materials.connect) materials.connect(group);
-    parallel::LocalEngine engine;
-    data::Loader loader(materials.train, {.global_batch = spec_.examples_per_step(),
-                                          .workers = world_.size,
-                                          .rank = world_.rank,
+    const auto engine = make_engine();
+    // Workers that run free make an update each where those in step make one together.
+    const bool free = spec_.runs_free();
+    const int64_t updates_per_step = free ? workers() : 1;
+    const int64_t examples = spec_.examples_per_step() / updates_per_step;
+    data::Loader loader(materials.train, {.global_batch = examples,
+                                          .workers = free ? 1 : workers(),
+                                          .rank = free ? 0 : world_.rank,
                                           .accumulate = static_cast<int>(spec_.train.accumulate),
                                           .seed = static_cast<uint64_t>(spec_.train.seed),
                                           .shuffle = spec_.task.shuffle,
                                           .threads = static_cast<int>(spec_.compute.loader_threads),
+                                          .on_demand = free,
                                           .keep_empty = materials.model->every_rank_computes()});
     const int64_t epochs = std::max<int64_t>(1, spec_.train.epochs);
-    const int64_t steps = spec_.train.steps > 0 ? spec_.train.steps : epochs * loader.steps_per_epoch();
-    const optim::Schedule schedule = make_schedule(spec_.optim, steps, spec_.examples_per_step());
-    const auto strategy = make_strategy(spec_, group, steps);
+    const int64_t steps =
+        spec_.train.steps > 0 ? spec_.train.steps * updates_per_step : epochs * loader.steps_per_epoch();
+    const optim::Schedule schedule =
+        make_schedule(spec_.optim, (steps + updates_per_step - 1) / updates_per_step, examples);
+    const auto strategy = make_strategy(spec_, group, steps, &world);
 
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       parse_drill(spec_.comm.drill));
     open_folder(group);
     announce(recorder, materials, params, steps);
     if (!options_.resume) recorder.begin();
-    train::Trainer trainer({.replica = replica,
-                            .engine = engine,
-                            .strategy = *strategy,
-                            .group = group,
-                            .loader = loader,
-                            .test = materials.test.get(),
-                            .metric = materials.metric,
-                            .schedule = schedule,
-                            .listener = recorder},
-                           {.steps = steps,
-                            .eval_every = parse_integer(spec_.train.eval_every).value_or(0),
-                            .save_every = spec_.train.save_every,
-                            .eval_batch = spec_.eval_batch(),
-                            .broadcast_buffers = spec_.model.batch_norm == "broadcast",
-                            .seed = static_cast<uint64_t>(spec_.train.seed),
-                            .checkpoint = folder_.checkpoint(),
-                            .inputs = inputs_of(materials),
-                            .environment = environment(steps)});
+    train::Trainer trainer(
+        {.replica = replica,
+         .engine = *engine,
+         .strategy = *strategy,
+         .group = group,
+         .loader = loader,
+         .test = materials.test.get(),
+         .metric = materials.metric,
+         .schedule = schedule,
+         .listener = recorder},
+        {.steps = steps,
+         .updates_per_step = updates_per_step,
+         .eval_every = parse_integer(spec_.train.eval_every).value_or(0) * updates_per_step,
+         .save_every = spec_.train.save_every * updates_per_step,
+         .eval_batch = spec_.eval_batch(),
+         .broadcast_buffers = spec_.model.batch_norm == "broadcast",
+         .seed = static_cast<uint64_t>(spec_.train.seed),
+         .checkpoint = folder_.checkpoint(),
+         .inputs = inputs_of(materials),
+         .environment = environment(steps)});
     const train::TrainResult trained = trainer.run(options_.resume);
     WorkerResult result;
     result.interrupted = trained.interrupted;
@@ -139,6 +172,13 @@ class Worker {
       result.record = conclude(materials, recorder, trained);
     }
     return result;
+  }
+
+  std::unique_ptr<parallel::Engine> make_engine() const {
+    std::unique_ptr<parallel::Engine> engine = std::make_unique<parallel::LocalEngine>();
+    const double slowness = spec_.slowness_of(world_.rank);
+    if (slowness > 1) engine = std::make_unique<parallel::SlowEngine>(std::move(engine), slowness);
+    return engine;
   }
 
   [[noreturn]] void report(const std::string& sentence, ExitCode code) {
@@ -198,18 +238,21 @@ class Worker {
     recorder.say(
         fmt::format("{} · {} ({:.1f} million parameters, {}) · {} · {} worker{}{}", spec_.task.name,
                     spec_.model.init_from.empty() ? spec_.model.name : "from " + spec_.model.init_from,
-                    static_cast<double>(parameters) / 1e6, materials.input, spec_.strategy.name, world_.size,
-                    world_.size == 1 ? "" : "s",
+                    static_cast<double>(parameters) / 1e6, materials.input, spec_.strategy.name, workers(),
+                    workers() == 1 ? "" : "s",
                     world_.launcher == "none" || world_.launcher == "syncopate"
                         ? ""
                         : fmt::format(" by {}", world_.launcher)));
-    recorder.say(fmt::format("{} training and {} test examples · {} per step · {} steps · into {}",
-                             materials.train->size(), materials.test->size(), spec_.examples_per_step(),
-                             steps, folder_.path.string()));
+    const bool free = spec_.runs_free();
+    recorder.say(fmt::format("{} training and {} test examples · {} per {} · {} {}s · into {}",
+                             materials.train->size(), materials.test->size(),
+                             spec_.examples_per_step() / (free ? workers() : 1), free ? "update" : "step",
+                             steps, free ? "update" : "step", folder_.path.string()));
     for (const std::string& note : materials.notes) recorder.say("note: " + note);
     nlohmann::ordered_json environment = compute_.to_json();
     environment["launcher"] = world_.launcher;
-    environment["workers"] = world_.size;
+    environment["workers"] = workers();
+    if (spec_.servers() > 0) environment["servers"] = spec_.servers();
     write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
@@ -219,9 +262,17 @@ class Worker {
     record.task = spec_.task.name;
     record.model = spec_.model.init_from.empty() ? spec_.model.name : spec_.model.init_from;
     record.strategy = spec_.strategy.name;
-    record.workers = world_.size;
+    record.workers = workers();
     summarise(recorder.steps(), record);
-    record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(trained.steps) / world_.size;
+    record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(trained.steps);
+    if (spec_.runs_free()) {  // steps of different workers pass at the same time
+      record.train_seconds = trained.seconds;
+      record.examples_per_s = static_cast<double>(record.examples) / trained.seconds;
+      record.updates = trained.updates;
+      record.staleness = trained.staleness;
+    } else {
+      record.bytes_sent_per_step /= workers();
+    }
     record.epochs = trained.epochs;
     record.eval = trained.eval;
     record.run_dir = folder_.path.string();

@@ -44,8 +44,7 @@ TrainResult Trainer::run(bool resume) {
   parts_.loader.seek(first);
   result_.steps = first;
   while (result_.steps < options_.steps && !result_.interrupted) {
-    result_.interrupted = !train_step(result_.steps);
-    const int64_t done = ++result_.steps;
+    const int64_t done = result_.steps = advance(result_.steps);
     if (done == options_.steps) result_.interrupted = false;  // nothing was left to interrupt
     if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
     if (epoch_ended_) end_of_epoch(done);
@@ -60,7 +59,18 @@ TrainResult Trainer::run(bool resume) {
   }
   result_.bytes_sent = bytes_sent_by_all();
   if (parts_.replica.loss_scale != nullptr) result_.skipped = parts_.replica.loss_scale->skipped();
+  if (auto* const free = parts_.strategy.free_running()) {
+    result_.updates = updates_;
+    result_.staleness = free->staleness();
+  }
+  parts_.strategy.leave();
   return result_;
+}
+
+int64_t Trainer::advance(int64_t step) {
+  if (auto* const free = parts_.strategy.free_running()) return run_section(*free, step);
+  result_.interrupted = !train_step(step);
+  return step + 1;
 }
 
 bool Trainer::buffers_differ() const {
@@ -126,51 +136,64 @@ bool Trainer::due(int64_t every, int64_t steps_done) const {
   return every > 0 ? steps_done % every == 0 : epoch_ended_;
 }
 
-bool Trainer::train_step(int64_t step) {
+double Trainer::Step::own_loss() const {
+  return outcome.mine.count > 0 ? outcome.mine.sum / static_cast<double>(outcome.mine.count) : std::nan("");
+}
+
+Trainer::Step Trainer::one_step(int64_t step) {
   const Stopwatch watch;
   parallel::Replica& replica = parts_.replica;
   const comm::Meter before = parts_.group.meter();
   phase(step + 1, "data");
   const data::StepBatches batches = parts_.loader.next();
   const double data_seconds = watch.seconds();
+  const bool together = parts_.strategy.free_running() == nullptr;
   epoch_ended_ = batches.last_of_epoch;
   replica.step = step;
-  replica.lr = parts_.schedule.lr(step);
+  replica.lr = parts_.schedule.lr(step / options_.updates_per_step);
   replica.apply_seconds = 0;
   if (options_.broadcast_buffers && parts_.group.size() > 1) {
     for (const auto& [name, buffer] : replica.model.buffers()) parts_.group.broadcast(buffer, 0).wait();
   }
-  const uint64_t noise = mix_key(options_.seed, static_cast<uint64_t>(step), parts_.group.rank());
+  // Whoever takes a free step, its noise is the same.
+  const uint64_t noise =
+      mix_key(options_.seed, static_cast<uint64_t>(step), together ? parts_.group.rank() : 0);
   // What is written down at an evaluation or in a checkpoint must count every rank's examples.
-  const bool accounts = epoch_ended_ || step + 1 == options_.steps || due(options_.eval_every, step + 1) ||
-                        due(options_.save_every, step + 1);
-  const auto outcome = lockstep_.step(batches.micro, noise,
-                                      {.phase = [&](const char* name) { phase(step + 1, name); },
-                                       .stop = [&] { return parts_.listener.stop_requested(); },
-                                       .talk = accounts});
-  const double seconds = watch.seconds();
-
-  record::StepRecord record;
+  const bool accounts =
+      together && (epoch_ended_ || step + 1 == options_.steps || due(options_.eval_every, step + 1) ||
+                   due(options_.save_every, step + 1));
+  Step done;
+  done.epoch = batches.epoch;
+  done.outcome = lockstep_.step(batches.micro, noise,
+                                {.phase = [&](const char* name) { phase(step + 1, name); },
+                                 .stop = [&] { return parts_.listener.stop_requested(); },
+                                 .talk = accounts});
+  record::StepRecord& record = done.record;
   record.step = step + 1;
-  record.loss = outcome.sum / outcome.count;
+  record.loss = done.outcome.sum / done.outcome.count;
   record.lr = replica.lr;
   record.examples = batches.global_examples;
-  record.ms = 1e3 * seconds;
-  record.exchange_ms = 1e3 * outcome.exchange_seconds;
+  record.ms = 1e3 * watch.seconds();
+  record.exchange_ms = 1e3 * done.outcome.exchange_seconds;
   record.data_ms = 1e3 * data_seconds;
   record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
   record.bytes_sent = static_cast<double>((parts_.group.meter() - before).total().bytes);
   record.grad_norm = replica.gradient_norm;
-  bytes_sent_ += record.bytes_sent;
-  sums_.epoch = batches.epoch;
-  if (outcome.talked) {
-    sums_.loss += outcome.sum;
-    sums_.count += outcome.count;
+  return done;
+}
+
+bool Trainer::train_step(int64_t step) {
+  const Step done = one_step(step);
+  bytes_sent_ += done.record.bytes_sent;
+  sums_.epoch = done.epoch;
+  if (done.outcome.talked) {
+    sums_.loss += done.outcome.sum;
+    sums_.count += done.outcome.count;
   }
-  sums_.seconds += seconds;
-  const parallel::LocalLoss& mine = outcome.mine;
-  parts_.listener.step(record, mine.count > 0 ? mine.sum / static_cast<double>(mine.count) : std::nan(""));
-  return !outcome.stop;
+  sums_.seconds += done.record.ms / 1e3;
+  result_.seconds += done.record.ms / 1e3;
+  parts_.listener.step(done.record, done.own_loss());
+  return !done.outcome.stop;
 }
 
 void Trainer::end_of_epoch(int64_t steps_done) {
@@ -225,6 +248,8 @@ void Trainer::save(int64_t steps_done) {
                         {"loader_step", steps_done},
                         {"seed", options_.seed},
                         {"bytes_sent", bytes_sent},
+                        {"seconds", result_.seconds},
+                        {"updates", updates_},
                         {"evals", evals_},
                         {"eval", result_.eval ? record::to_json(*result_.eval) : nlohmann::ordered_json()},
                         {"epoch", sums_.epoch},
@@ -263,6 +288,8 @@ int64_t Trainer::restore() {
            .count = state.at("epoch_count"),
            .seconds = state.at("epoch_seconds")};
   bytes_before_ = state.at("bytes_sent");
+  result_.seconds = state.value("seconds", 0.0);
+  updates_ = state.value("updates", std::vector<int64_t>());
   if (parts_.replica.loss_scale != nullptr && state.contains("loss_scale")) {
     const auto& scale = state.at("loss_scale");
     parts_.replica.loss_scale->restore(
@@ -286,7 +313,10 @@ int64_t Trainer::restore() {
         state.at("inputs").dump(), options_.inputs.dump());
   }
   const int64_t done = state.at("loader_step");
-  parts_.listener.resumed(done, evals_, notes);
+  parts_.strategy.resumed(parts_.replica);
+  const bool free = parts_.strategy.free_running() != nullptr && !updates_.empty();
+  const int64_t own = free ? updates_.at(static_cast<size_t>(parts_.group.rank())) : done;
+  parts_.listener.resumed(done, own, evals_, notes);
   return done;
 }
 

@@ -13,6 +13,7 @@
 #include "syncopate/data/loader.h"
 #include "syncopate/optim/schedule.h"
 #include "syncopate/parallel/engine.h"
+#include "syncopate/parallel/free_running.h"
 #include "syncopate/parallel/lockstep.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"
@@ -21,8 +22,10 @@
 namespace syncopate::train {
 
 struct TrainerOptions {
-  int64_t steps = 1;       ///< optimizer steps in all
-  int64_t eval_every = 0;  ///< steps; 0: at the end of every epoch
+  int64_t steps = 1;             ///< optimizer steps in all
+  int64_t updates_per_step = 1;  ///< where workers run free, each of their updates is a step here; the
+                                 ///< schedule counts so many as one
+  int64_t eval_every = 0;        ///< steps; 0: at the end of every epoch
   int64_t save_every = 0;  ///< steps; 0: at the end of every epoch; always at the end and when interrupted
   int64_t eval_batch = 64;
   bool broadcast_buffers = false;  ///< every step begins with rank 0's buffers (batch norms' statistics)
@@ -38,8 +41,14 @@ class Listener {
   virtual ~Listener() = default;
   virtual void phase(int64_t /*step*/, const char* /*phase*/) {}
   /// The run goes on after `step` steps; `notes` say what differs from the machine that stopped.
-  virtual void resumed(int64_t /*step*/, int64_t /*evals*/, const std::vector<std::string>& /*notes*/) {}
+  /// Of the steps this rank made `own` itself (all of them, where ranks keep in step).
+  virtual void resumed(int64_t /*step*/, int64_t /*own*/, int64_t /*evals*/,
+                       const std::vector<std::string>& /*notes*/) {}
   virtual void step(const record::StepRecord&, double /*own_loss*/) {}
+  /// Where workers run free: an update of this rank, as it happens; and all ranks' updates since the last
+  /// such call, in order, when they have met again.
+  virtual void update(const record::StepRecord&, double /*own_loss*/) {}
+  virtual void updates(const std::vector<record::StepRecord>&) {}
   virtual void eval(const record::EvalRecord&) {}
   virtual void epoch(const record::EpochRecord&) {}
   virtual void saved(int64_t /*step*/) {}
@@ -53,6 +62,10 @@ struct TrainResult {
   std::optional<record::EvalRecord> eval;  ///< of the final parameters
   int64_t skipped = 0;                     ///< steps left out because an fp16 gradient overflowed
   double bytes_sent = 0;                   ///< by all ranks together, in all steps
+  double seconds = 0;                      ///< in steps, as the clock on the wall has it
+  /// Where workers run free, by worker: how many updates it made, and how stale they were.
+  std::vector<int64_t> updates;
+  std::vector<std::vector<int64_t>> staleness;
 };
 
 /// The training loop. Owns nothing it is given; all of it must outlive the trainer.
@@ -72,12 +85,24 @@ class Trainer {
 
   Trainer(Parts parts, TrainerOptions options);
 
-  /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError on every
-  /// rank at the same step when the loss is not a number.
+  /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError when the
+  /// loss is not a number: on every rank at the same step or, where workers run free, on the one that sees
+  /// it.
   TrainResult run(bool resume);
 
  private:
+  struct Step {
+    record::StepRecord record;
+    parallel::Lockstep::Outcome outcome;
+    int64_t epoch = 0;
+    double own_loss() const;
+  };
+  int64_t advance(int64_t step);  ///< by a step, or by a section; returns the steps done then
   bool train_step(int64_t step);  ///< false: some rank was asked to stop
+  Step one_step(int64_t step);
+  int64_t run_section(parallel::FreeRunning& strategy, int64_t first);  ///< returns the steps done then
+  int64_t section_end(int64_t first) const;
+  std::vector<Step> updates_of_all(const std::vector<Step>& mine);  ///< in order. Collective
   void end_of_epoch(int64_t steps_done);
   void evaluate_now(int64_t steps_done);
   void save(int64_t steps_done);
@@ -105,9 +130,10 @@ class Trainer {
     int64_t epoch = 0;
     double loss = 0, count = 0, seconds = 0;
   } sums_;
-  at::Tensor counters_;      ///< double [4]: the optimizer's steps and the loss scale's state
-  double bytes_sent_ = 0;    ///< by this rank, in the steps of this process
-  double bytes_before_ = 0;  ///< by all ranks, before the checkpoint
+  at::Tensor counters_;           ///< double [4]: the optimizer's steps and the loss scale's state
+  std::vector<int64_t> updates_;  ///< by rank, where workers run free
+  double bytes_sent_ = 0;         ///< by this rank, in the steps of this process
+  double bytes_before_ = 0;       ///< by all ranks, before the checkpoint
   int64_t evals_ = 0;
   int64_t eval_step_ = -1;  ///< steps done when result_.eval was taken
   bool epoch_ended_ = false;

@@ -48,7 +48,9 @@ TEST(Shards, WholeTensorsAreNeverCut) {
   for (const Shard& shard : cut(layout, 2, true)) {
     for (const auto& part : part_of(layout, shard).entries) {
       for (const auto& entry : layout.entries) {
-        if (entry.name == part.name) EXPECT_EQ(entry.size, part.size);
+        if (entry.name == part.name) {
+          EXPECT_EQ(entry.size, part.size);
+        }
       }
     }
   }

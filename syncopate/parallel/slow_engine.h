@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "syncopate/base/clock.h"
+#include "syncopate/parallel/engine.h"
+
+namespace syncopate::parallel {
+
+/// A worker of a slower machine, for demonstrations: computes, then sleeps until `factor` times as long has
+/// passed.
+class SlowEngine : public Engine {
+ public:
+  SlowEngine(std::unique_ptr<Engine> inner, double factor) : inner_(std::move(inner)), factor_(factor) {}
+
+  LocalLoss run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
+                const EngineEvents& events) override {
+    const Stopwatch watch;
+    const LocalLoss loss = inner_->run(replica, micro, noise_key, events);
+    std::this_thread::sleep_for(std::chrono::duration<double>((factor_ - 1) * watch.seconds()));
+    return loss;
+  }
+
+ private:
+  std::unique_ptr<Engine> inner_;
+  double factor_;
+};
+
+}  // namespace syncopate::parallel

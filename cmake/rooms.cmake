@@ -1,7 +1,7 @@
 # The house plan: each room names the rooms it may include. tools/check_rooms.py (run as a test) fails on any
 # other include.
 # Rooms marked paper never see torch.
-set(SYNCOPATE_ROOMS base record report tensor comm nn data optim parallel train run lab cli)
+set(SYNCOPATE_ROOMS base record report tensor comm codec nn data optim parallel train run lab cli)
 set(SYNCOPATE_PAPER_ROOMS base record report)
 
 set(ROOM_base "")
@@ -9,11 +9,12 @@ set(ROOM_record base)
 set(ROOM_report base record)
 set(ROOM_tensor base)
 set(ROOM_comm base tensor)
+set(ROOM_codec base tensor)
 set(ROOM_nn base tensor)
 set(ROOM_data base tensor)
 set(ROOM_optim base tensor)
-set(ROOM_parallel base tensor comm nn optim)
+set(ROOM_parallel base tensor comm codec nn optim)
 set(ROOM_train base record tensor comm data nn optim parallel)
-set(ROOM_run base record tensor comm nn data optim parallel train)
+set(ROOM_run base record tensor comm codec nn data optim parallel train)
 set(ROOM_lab base record run)
 set(ROOM_cli base record report comm data run lab)

@@ -1,0 +1,42 @@
+#include "syncopate/codec/codec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/codec/blocked.h"
+#include "syncopate/codec/random_k.h"
+#include "syncopate/codec/top_k.h"
+
+namespace syncopate::codec {
+
+const std::vector<std::string>& codec_names() {
+  static const std::vector<std::string> names{"none", "fp16", "bf16",  "int8",
+                                              "int4", "sign", "top-k", "random-k"};
+  return names;
+}
+
+int64_t kept_of(int64_t count, double ratio) {
+  return std::clamp<int64_t>(std::llround(ratio * static_cast<double>(count)), std::min<int64_t>(count, 1),
+                             count);
+}
+
+std::unique_ptr<Codec> make_codec(const CodecOptions& options) {
+  using kernels::Kernels;
+  const std::string& name = options.name;
+  if (!(options.ratio > 0 && options.ratio <= 1)) {
+    throw ConfigError("codec.ratio must be above 0 and at most 1, got {}", options.ratio);
+  }
+  if (name == "none") return std::make_unique<Blocked>(&Kernels::fp32);
+  if (name == "fp16") return std::make_unique<Blocked>(&Kernels::fp16);
+  if (name == "bf16") return std::make_unique<Blocked>(&Kernels::bf16);
+  if (name == "int8") return std::make_unique<Blocked>(&Kernels::int8);
+  if (name == "int4") return std::make_unique<Blocked>(&Kernels::int4);
+  if (name == "sign") return std::make_unique<Blocked>(&Kernels::sign);
+  if (name == "top-k") return std::make_unique<TopK>(options.ratio);
+  if (name == "random-k") return std::make_unique<RandomK>(options.ratio);
+  throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, codec_names()));
+}
+
+}  // namespace syncopate::codec

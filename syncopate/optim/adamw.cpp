@@ -16,7 +16,12 @@ AdamW::AdamW(const OptimizerOptions& options, const tensor::FlatParams& params)
 
 void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
   ++steps_;
-  if (!use_kernels(options_, params)) return step_plainly(params, lr, grad_scale);
+  update(params, lr, grad_scale, 0, params.size());
+}
+
+void AdamW::update(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin,
+                   int64_t end) const {
+  if (!use_kernels(options_, params)) return update_plainly(params, lr, grad_scale, begin, end);
   const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
   const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
   AdamWPass pass{.keep1 = static_cast<float>(options_.beta1),
@@ -31,24 +36,28 @@ void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
   const float* const grads = params.grads.data_ptr<float>();
   float* const first = first_.data_ptr<float>();
   float* const second = second_.data_ptr<float>();
-  for_each_run(params, [&](int64_t from, int64_t to, bool decay) {
+  for_each_run(params, begin, end, [&](int64_t from, int64_t to, bool decay) {
     const auto shrink = static_cast<float>(decay ? 1 - lr * options_.weight_decay : 1.0);
     adamw_pass(pass, shrink, values + from, grads + from, first + from, second + from, to - from);
   });
 }
 
-void AdamW::step_plainly(tensor::FlatParams& params, double lr, double grad_scale) {
+void AdamW::update_plainly(tensor::FlatParams& params, double lr, double grad_scale, int64_t from,
+                           int64_t to) const {
   const at::NoGradGuard no_grad;
   const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
   const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
-  const auto decaying = decaying_views(params, params.values);
+  std::vector<at::Tensor> decaying;
+  for_each_span(params, from, to, [&](int64_t begin, int64_t end, bool decay) {
+    if (decay) decaying.push_back(params.values.narrow(0, begin, end - begin));
+  });
   if (options_.weight_decay > 0 && !decaying.empty()) {
     at::_foreach_mul_(decaying, 1 - lr * options_.weight_decay);
   }
   constexpr int64_t kChunk = int64_t{1} << 26;  // bounds what the temporaries take
-  for (int64_t begin = 0; begin < params.size(); begin += kChunk) {
+  for (int64_t begin = from; begin < to; begin += kChunk) {
     const auto part = [&](const at::Tensor& flat) {
-      return flat.narrow(0, begin, std::min(kChunk, params.size() - begin));
+      return flat.narrow(0, begin, std::min(kChunk, to - begin));
     };
     const at::Tensor m = part(first_), v = part(second_);
     const at::Tensor grad = part(params.grads).to(m.scalar_type()).mul(grad_scale);

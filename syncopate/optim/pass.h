@@ -30,15 +30,31 @@ void for_each_span(const tensor::FlatParams& params, const Update& update) {
   }
 }
 
-/// Calls `update(begin, end, decay)` for runs of elements that cover the flat arrays, in parallel.
+/// The same for the part of each run that lies in from..to-1.
+template <typename Update>
+void for_each_span(const tensor::FlatParams& params, int64_t from, int64_t to, const Update& update) {
+  for_each_span(params, [&](int64_t begin, int64_t end, bool decay) {
+    begin = std::max(begin, from);
+    end = std::min(end, to);
+    if (begin < end) update(begin, end, decay);
+  });
+}
+
+/// Calls `update(begin, end, decay)` for runs of elements that cover first..last-1 of the flat arrays, in
+/// parallel.
 /// Elementwise work only: where a run is cut does not change a result, so any number of threads gives the
 /// same bits.
 template <typename Update>
-void for_each_run(const tensor::FlatParams& params, const Update& update) {
+void for_each_run(const tensor::FlatParams& params, int64_t first, int64_t last, const Update& update) {
   constexpr int64_t kGrain = 1 << 16;
-  for_each_span(params, [&](int64_t begin, int64_t end, bool decay) {
+  for_each_span(params, first, last, [&](int64_t begin, int64_t end, bool decay) {
     at::parallel_for(begin, end, kGrain, [&](int64_t from, int64_t to) { update(from, to, decay); });
   });
+}
+
+template <typename Update>
+void for_each_run(const tensor::FlatParams& params, const Update& update) {
+  for_each_run(params, 0, params.size(), update);
 }
 
 /// A piece of one entry.

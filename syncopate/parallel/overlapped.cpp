@@ -91,14 +91,7 @@ void Overlapped::before_backward(Replica& replica, bool last_micro) {
   started_ = 0;
   for (Bucket& bucket : buckets_) {
     bucket.waiting = bucket.parameters;
-    if (!bucket.rows) continue;
-    at::Tensor mine;
-    for (const auto& use : replica.rows) {
-      if (params_->find(use.table) == &bucket.rows->entry()) {
-        mine = mine.defined() ? at::cat({mine, use.rows.reshape({-1})}) : use.rows.reshape({-1});
-      }
-    }
-    bucket.rows->announce(mine);
+    if (bucket.rows) bucket.rows->announce(rows_read(replica, bucket.rows->entry()));
   }
   armed_ = options_.overlap;
 }

@@ -32,4 +32,7 @@ class RowExchange {
   at::Tensor table_, union_, packed_;
 };
 
+/// The rows of a table that this rank's micro-batches of the step read, repeats allowed; undefined: none.
+at::Tensor rows_read(const Replica& replica, const tensor::FlatParams::Entry& entry);
+
 }  // namespace syncopate::parallel

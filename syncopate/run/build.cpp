@@ -1,17 +1,21 @@
 #include "syncopate/run/build.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/optim/elsewhere.h"
 #include "syncopate/parallel/all_reduce.h"
+#include "syncopate/parallel/coded.h"
 #include "syncopate/parallel/diloco.h"
 #include "syncopate/parallel/every_step.h"
 #include "syncopate/parallel/gather_scatter.h"
 #include "syncopate/parallel/hogwild.h"
 #include "syncopate/parallel/local_sgd.h"
+#include "syncopate/parallel/low_rank.h"
+#include "syncopate/parallel/one_bit.h"
 #include "syncopate/parallel/overlapped.h"
 #include "syncopate/parallel/parameter_server.h"
 
@@ -47,14 +51,9 @@ void require_strategy(const std::string& name) {
 bool runs_in_one_process(const std::string& strategy) { return strategy == "data-parallel"; }
 
 const std::vector<std::string>& codec_names() {
-  static const std::vector<std::string> names{"none"};
+  static const std::vector<std::string> names{"none",  "fp16",     "bf16",      "int8",   "int4",
+                                              "top-k", "random-k", "power-sgd", "one-bit"};
   return names;
-}
-
-void require_codec(const std::string& name, const std::string&) {
-  const auto& names = codec_names();
-  if (std::find(names.begin(), names.end(), name) != names.end()) return;
-  throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, names));
 }
 
 namespace {
@@ -79,36 +78,121 @@ parallel::LocalSteps::Options local_steps_of(const RunSpec::Strategy& spec) {
   return options;
 }
 
-std::unique_ptr<parallel::Averager> make_averager(const RunSpec&, comm::Group& group) {
-  return std::make_unique<parallel::AllReduce>(group);
+/// fp16 and bf16 lose too little to keep it; others need it.
+bool feeds_back(const RunSpec::Codec& codec) {
+  if (codec.error_feedback != "auto") return codec.error_feedback == "true";
+  return codec.name != "fp16" && codec.name != "bf16";
 }
 
-std::unique_ptr<parallel::Strategy> make_ddp(const RunSpec& whole, comm::Group& group) {
+int64_t warmup_steps(const RunSpec::Codec& codec, int64_t steps) {
+  return std::llround(codec.warmup < 1 ? codec.warmup * static_cast<double>(steps) : codec.warmup);
+}
+
+/// What is averaged: gradients come in the loss scale, parameters and their differences do not.
+enum class Averaged { kGradients, kParameters };
+
+std::unique_ptr<parallel::Averager> make_averager(const RunSpec& spec, comm::Group& group, int64_t steps,
+                                                  Averaged what) {
+  const RunSpec::Codec& codec = spec.codec;
+  const bool scaled = what == Averaged::kGradients;
+  if (codec.name == "none") return std::make_unique<parallel::AllReduce>(group);
+  if (codec.name == "power-sgd") {
+    return std::make_unique<parallel::LowRank>(
+        group, parallel::LowRank::Options{.rank = codec.rank,
+                                          .error_feedback = feeds_back(codec),
+                                          .scaled = scaled,
+                                          .warmup = warmup_steps(codec, steps)});
+  }
+  const std::string name = codec.name == "one-bit" ? "sign" : codec.name;
+  return std::make_unique<parallel::Coded>(
+      group, codec::make_codec({.name = name, .ratio = codec.ratio}),
+      parallel::Coded::Options{.error_feedback = feeds_back(codec), .scaled = scaled});
+}
+
+std::unique_ptr<parallel::Strategy> make_ddp(const RunSpec& whole, comm::Group& group,
+                                             std::unique_ptr<parallel::Averager> averager) {
   const RunSpec::Strategy& spec = whole.strategy;
   return std::make_unique<parallel::Overlapped>(
-      group, make_averager(whole, group),
+      group, std::move(averager),
       parallel::Overlapped::Options{.bucket_mib = spec.bucket_mib,
                                     .first_bucket_mib = spec.first_bucket_mib,
                                     .sparse_rows = spec.sparse_rows,
                                     .overlap = spec.overlap});
 }
 
-std::unique_ptr<parallel::Strategy> make_local_steps(const RunSpec& whole, comm::Group& group) {
+std::unique_ptr<parallel::Strategy> make_local_steps(const RunSpec& whole, comm::Group& group,
+                                                     int64_t steps) {
   const RunSpec::Strategy& spec = whole.strategy;
   const parallel::LocalSteps::Options options = local_steps_of(spec);
+  auto averager = make_averager(whole, group, steps, Averaged::kParameters);
   if (spec.name == "diloco") {
     return std::make_unique<parallel::DiLoCo>(
-        group, make_averager(whole, group), options,
+        group, std::move(averager), options,
         parallel::DiLoCo::OuterRound{
             .outer = {.lr = spec.outer_lr, .momentum = spec.outer_momentum, .nesterov = spec.outer_nesterov},
             .mixing = spec.mixing});
   }
-  return std::make_unique<parallel::LocalSgd>(group, make_averager(whole, group), options,
-                                              whole.codec.name != "none",
-                                              options.first > 0 ? make_ddp(whole, group) : nullptr);
+  std::unique_ptr<parallel::Strategy> before;
+  if (options.first > 0) {
+    before = make_ddp(whole, group, make_averager(whole, group, steps, Averaged::kGradients));
+  }
+  return std::make_unique<parallel::LocalSgd>(group, std::move(averager), options, whole.codec.name != "none",
+                                              std::move(before));
+}
+
+/// A step in which all make the same update: ddp or all-reduce.
+std::unique_ptr<parallel::Strategy> make_common_steps(const RunSpec& whole, comm::Group& group,
+                                                      int64_t steps) {
+  // With Adam, one bit is a strategy of its own, which begins with plain steps.
+  const bool one_bit_adam = whole.codec.name == "one-bit" && whole.optim.name == "adamw";
+  std::unique_ptr<parallel::Averager> averager =
+      one_bit_adam ? std::make_unique<parallel::AllReduce>(group)
+                   : make_averager(whole, group, steps, Averaged::kGradients);
+  std::unique_ptr<parallel::Strategy> strategy;
+  if (whole.strategy.name == "all-reduce") {
+    strategy = std::make_unique<parallel::EveryStep>(
+        group, std::move(averager), parallel::EveryStep::Options{.whole = whole.strategy.whole});
+  } else {
+    strategy = make_ddp(whole, group, std::move(averager));
+  }
+  if (!one_bit_adam) return strategy;
+  return std::make_unique<parallel::OneBit>(
+      group, std::move(strategy),
+      parallel::OneBit::Options{.warmup = warmup_steps(whole.codec, steps),
+                                .error_feedback = feeds_back(whole.codec)});
 }
 
 }  // namespace
+
+void require_codec(const RunSpec& spec) {
+  const std::string &name = spec.codec.name, &strategy = spec.strategy.name;
+  const auto& names = codec_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, names));
+  }
+  if (name == "none") return;
+  if (strategy == "single" || strategy == "gather-scatter" || strategy == "hogwild" ||
+      strategy == "parameter-server") {
+    throw ConfigError(
+        "the strategy {} cannot use --codec {}; choose ddp, all-reduce, local-sgd or diloco, or --codec none",
+        strategy, name);
+  }
+  if (name == "one-bit" && makes_local_steps(strategy)) {
+    throw ConfigError(
+        "the codec one-bit is for the strategies ddp and all-reduce; for {} choose --codec int4", strategy);
+  }
+  if (name == "one-bit" && spec.optim.name != "adamw" && spec.optim.name != "sgd") {
+    throw ConfigError("the codec one-bit needs --optimizer adamw or sgd, got {}", spec.optim.name);
+  }
+  if (!(spec.codec.ratio > 0 && spec.codec.ratio <= 1)) {
+    throw ConfigError("codec.ratio must be above 0 and at most 1, got {}", spec.codec.ratio);
+  }
+  if (spec.codec.rank < 1) throw ConfigError("codec.rank must be 1 or more, got {}", spec.codec.rank);
+  if (!(spec.codec.warmup >= 0) || !std::isfinite(spec.codec.warmup)) {
+    throw ConfigError("codec.warmup must be 0 or more (a share of the steps, or steps if 1 or more), got {}",
+                      spec.codec.warmup);
+  }
+}
 
 void require_settings(const RunSpec& spec) {
   if (!makes_local_steps(spec.strategy.name)) return;
@@ -118,14 +202,14 @@ void require_settings(const RunSpec& spec) {
         "model.batch_norm=local",
         spec.model.batch_norm, spec.strategy.name);
   }
-  make_local_steps(spec, *comm::open_alone());
+  make_local_steps(spec, *comm::open_alone(), 1);
 }
 
-std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Group& group, int64_t /*steps*/,
+std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Group& group, int64_t steps,
                                                   comm::Group* world) {
   const RunSpec::Strategy& spec = whole.strategy;
   require_strategy(spec.name);
-  require_codec(whole.codec.name, spec.name);
+  require_codec(whole);
   if (spec.name == "single") return std::make_unique<parallel::Single>();
   if (spec.name == "hogwild") {
     return std::make_unique<parallel::Hogwild>(
@@ -142,12 +226,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Gr
     return std::make_unique<parallel::EveryStep>(group, std::make_unique<parallel::GatherScatter>(group),
                                                  parallel::EveryStep::Options{.whole = spec.whole});
   }
-  if (spec.name == "all-reduce") {
-    return std::make_unique<parallel::EveryStep>(group, make_averager(whole, group),
-                                                 parallel::EveryStep::Options{.whole = spec.whole});
-  }
-  if (makes_local_steps(spec.name)) return make_local_steps(whole, group);
-  return make_ddp(whole, group);
+  if (makes_local_steps(spec.name)) return make_local_steps(whole, group, steps);
+  return make_common_steps(whole, group, steps);
 }
 
 parallel::ServerOptions server_options(const RunSpec& spec) {

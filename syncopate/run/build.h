@@ -21,8 +21,9 @@ void require_strategy(const std::string& name);  ///< throws ConfigError with a 
 bool runs_in_one_process(const std::string& strategy);
 
 const std::vector<std::string>& codec_names();
-/// Throws ConfigError for one that does not exist or that the strategy cannot use.
-void require_codec(const std::string& name, const std::string& strategy);
+/// Throws ConfigError for a codec that does not exist or that the strategy or the optimizer cannot use, and
+/// for settings of it that cannot be.
+void require_codec(const RunSpec& spec);
 
 /// Throws ConfigError where the chosen strategy cannot work with the settings.
 void require_settings(const RunSpec& spec);

@@ -275,7 +275,7 @@ void RunSpec::validate() const {
         model.batch_norm, strategy.name);
   }
   require_one_of("codec.error_feedback", codec.error_feedback, {"auto", "true", "false"});
-  require_codec(codec.name, strategy.name);
+  require_codec(*this);
   require_settings(*this);
   examples_per_step();
   if (train.epochs < 0 || train.steps < 0) throw ConfigError("--epochs and --steps must be 1 or more");

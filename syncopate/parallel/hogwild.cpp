@@ -42,7 +42,6 @@ void Hogwild::start(Replica& replica) {
   const bool on_device = memory.defined();
   memory_ = comm::SharedMemory::create(group_, on_device ? kArrays : kArrays + bytes);
   if (!on_device) memory = comm::SharedMemory::tensor(memory_, kArrays, bytes, at::kByte);
-  place_ = device.is_cpu() ? "host memory" : on_device ? "device memory" : "a copy in host memory";
   if (!device.is_cpu() && !on_device && options_.share_state) {
     throw ConfigError(
         "strategy.state=shared needs device memory that processes can share, which this machine does not "
@@ -50,6 +49,10 @@ void Hogwild::start(Replica& replica) {
   }
   share(replica, arrays, memory);
   if (!options_.share_state && group_.rank() > 0) own_state_ = replica.optimizer.state();
+}
+
+std::string Hogwild::settled() const {
+  return copied_from_.defined() ? "shared by all workers through host memory" : "shared by all workers";
 }
 
 std::vector<tensor::NamedTensor> Hogwild::state() {

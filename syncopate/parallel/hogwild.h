@@ -32,12 +32,9 @@ class Hogwild : public FreeRunning {
   void step(Replica& replica) override;
   int64_t close(Replica& replica) override;
   std::vector<std::vector<int64_t>> staleness() override;
-  std::string settled() const override { return "shared by all workers"; }
+  std::string settled() const override;
   std::vector<tensor::NamedTensor> state() override;
   void resumed(Replica& replica) override;
-
-  /// How the parameters are shared: "host memory", "device memory", "a copy in host memory".
-  const char* place() const { return place_; }
 
  private:
   void share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory);
@@ -49,7 +46,6 @@ class Hogwild : public FreeRunning {
   at::Tensor steps_;                            ///< int64 [1]: the optimizer's, for checkpoints
   std::vector<tensor::NamedTensor> own_state_;  ///< the optimizer's, when rank 0's is another
   std::shared_ptr<comm::SharedMemory> memory_;
-  const char* place_ = "";
   at::Tensor copied_from_;        ///< the host's parameters, when this replica works on a copy
   at::Tensor before_;             ///< the copy as it was taken
   int64_t first_ = 0, last_ = 0;  ///< tickets of the section

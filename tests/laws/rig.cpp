@@ -14,14 +14,18 @@
 #include "syncopate/data/loader.h"
 #include "syncopate/nn/bert_heads.h"
 #include "syncopate/parallel/local_engine.h"
+#include "syncopate/parallel/shard_server.h"
 #include "syncopate/run/build.h"
+#include "syncopate/train/evaluate.h"
 #include "syncopate/train/trainer.h"
+#include "tests/contract/ranks.h"
 
 namespace syncopate::test {
 namespace {
 
 constexpr int64_t kVocabulary = 90;
 constexpr int64_t kLabels = 5;
+constexpr int64_t kEvalBatch = 7;
 
 class ToyData : public data::Dataset {
  public:
@@ -85,21 +89,35 @@ class MeanOfMeans : public parallel::Strategy {
 
 class LossListener : public train::Listener {
  public:
-  LossListener(std::vector<double>& losses, int64_t stop_after) : losses_(losses), stop_after_(stop_after) {}
+  LossListener(std::vector<double>& losses, std::vector<record::EvalRecord>& evals, int64_t stop_after)
+      : losses_(losses), evals_(evals), stop_after_(stop_after) {}
   void step(const record::StepRecord& record, double) override {
     losses_.push_back(record.loss);
     ++done_;
   }
+  void update(const record::StepRecord&, double) override { ++done_; }
+  void updates(const std::vector<record::StepRecord>& records) override {
+    for (const record::StepRecord& record : records) losses_.push_back(record.loss);
+  }
+  void eval(const record::EvalRecord& record) override { evals_.push_back(record); }
   bool stop_requested() override { return stop_after_ > 0 && done_ + 1 >= stop_after_; }
 
  private:
   std::vector<double>& losses_;
+  std::vector<record::EvalRecord>& evals_;
   int64_t stop_after_, done_ = 0;
 };
 
-void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
-                std::vector<double>& losses) {
-  comm::Metered group(std::move(mine));
+run::RunSpec spec_of(const Rig& rig) {
+  run::RunSpec spec;
+  spec.strategy = rig.strategy;
+  spec.codec = rig.codec;
+  spec.optim = rig.optim;
+  spec.comm.workers = rig.workers;
+  return spec;
+}
+
+std::unique_ptr<nn::Model> toy_bert(uint64_t seed, double dropout) {
   nn::BertConfig config;
   config.vocab_size = kVocabulary;
   config.hidden = 16;
@@ -109,28 +127,38 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   config.max_positions = 32;
   config.num_labels = kLabels;
   config.initializer_range = 0.2;
-  config.set_dropout(rig.dropout);
+  config.set_dropout(dropout);
+  return nn::make_bert(config, seed);
+}
+
+void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
+                std::vector<double>& losses) {
+  const run::RunSpec spec = spec_of(rig);
+  if (mine->rank() >= rig.workers) return parallel::serve(*mine, run::server_options(spec));
+  comm::Metered world(std::move(mine));
+  const auto part = spec.servers() > 0 ? world.part(0, world.rank()) : nullptr;
+  comm::Metered& group = part ? *part : world;
   // Ranks begin apart: only the strategy's start makes them equal.
-  const auto model = nn::make_bert(config, mix_key(rig.seed, group.rank()));
+  const auto model = toy_bert(mix_key(rig.seed, group.rank()), rig.dropout);
   tensor::FlatParams params(model->parameters());
-  const auto optimizer = run::make_optimizer(rig.optim, params);
+  const auto optimizer = run::make_worker_optimizer(spec, params);
   parallel::Replica replica{
       .model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
-  run::RunSpec spec;
-  spec.strategy = rig.strategy;
-  spec.codec = rig.codec;
-  spec.optim = rig.optim;
-  auto strategy = run::make_strategy(spec, group, rig.steps);
+  auto strategy = run::make_strategy(spec, group, rig.steps, &world);
   if (rig.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group);
   parallel::LocalEngine engine;
-  data::Loader loader(toy_data(rig.examples, 17), {.global_batch = rig.global_batch,
-                                                   .workers = rig.workers,
-                                                   .rank = group.rank(),
+  const bool free = spec.runs_free();
+  const int64_t updates_per_step = free ? rig.workers : 1;
+  data::Loader loader(toy_data(rig.examples, 17), {.global_batch = rig.global_batch / updates_per_step,
+                                                   .workers = free ? 1 : rig.workers,
+                                                   .rank = free ? 0 : group.rank(),
                                                    .accumulate = rig.accumulate,
-                                                   .seed = rig.seed});
+                                                   .seed = rig.seed,
+                                                   .on_demand = free});
   const auto schedule = run::make_schedule(rig.optim, rig.steps, rig.global_batch);
   const auto test = toy_data(31, 18);
-  LossListener listener(losses, rig.stop_after);
+  std::vector<record::EvalRecord> evals;
+  LossListener listener(losses, evals, rig.stop_after);
   train::Trainer trainer({.replica = replica,
                           .engine = engine,
                           .strategy = *strategy,
@@ -140,9 +168,11 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                           .metric = train::classification({.classes = kLabels, .top = 0, .parts = {}}),
                           .schedule = schedule,
                           .listener = listener},
-                         {.steps = rig.steps,
-                          .save_every = rig.save_every,
-                          .eval_batch = 7,
+                         {.steps = rig.steps * updates_per_step,
+                          .updates_per_step = updates_per_step,
+                          .eval_every = rig.eval_every * updates_per_step,
+                          .save_every = rig.save_every * updates_per_step,
+                          .eval_batch = kEvalBatch,
                           .seed = rig.seed,
                           .checkpoint = rig.checkpoint,
                           .inputs = {},
@@ -150,13 +180,30 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   const train::TrainResult result = trainer.run(rig.resume);
   params.check_views();
   trace.parameters[static_cast<size_t>(group.rank())] = params.values.clone();
-  if (group.rank() == 0 && result.eval) trace.accuracy = result.eval->measures.at("accuracy");
+  if (group.rank() > 0) return;
+  if (result.eval) trace.accuracy = result.eval->measures.at("accuracy");
+  trace.evals = evals;
+  trace.updates = result.updates;
+  trace.staleness = result.staleness;
 }
 
 }  // namespace
 
 std::shared_ptr<const data::Dataset> toy_data(int64_t size, uint64_t seed) {
   return std::make_shared<ToyData>(size, seed);
+}
+
+record::EvalRecord evaluate_parameters(const at::Tensor& parameters, int workers) {
+  record::EvalRecord result;
+  run_ranks(workers, [&](comm::Group& group) {
+    const auto model = toy_bert(0, 0);
+    tensor::FlatParams(model->parameters()).values.copy_(parameters);
+    const auto metric = train::classification({.classes = kLabels, .top = 0, .parts = {}})();
+    const auto record =
+        train::evaluate(*model, *toy_data(31, 18), group, *metric, {.batch_size = kEvalBatch});
+    if (group.rank() == 0) result = record;
+  });
+  return result;
 }
 
 Trace train(const Rig& rig) {
@@ -166,9 +213,12 @@ Trace train(const Rig& rig) {
   trace.parameters.resize(workers);
   std::vector<std::vector<double>> losses(workers);
   std::vector<std::exception_ptr> failures(workers);
-  auto groups = comm::open_in_process(rig.workers, std::chrono::seconds(60));
+  const auto ranks = workers + static_cast<size_t>(spec_of(rig).servers());
+  losses.resize(ranks);
+  failures.resize(ranks);
+  auto groups = comm::open_in_process(static_cast<int>(ranks), std::chrono::seconds(60));
   std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < workers; ++rank) {
+  for (size_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
       try {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "syncopate/data/dataset.h"
+#include "syncopate/record/record.h"
 #include "syncopate/run/spec.h"
 
 namespace syncopate::test {
@@ -29,6 +30,7 @@ struct Rig {
   double dropout = 0;
   uint64_t seed = 3;
   int64_t save_every = 0;
+  int64_t eval_every = 0;
   std::filesystem::path checkpoint;
   bool resume = false;
   bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
@@ -39,9 +41,16 @@ struct Trace {
   std::vector<double> losses;          ///< global mean, by step
   std::vector<at::Tensor> parameters;  ///< flat, by rank
   double accuracy = 0;
+  std::vector<record::EvalRecord> evals{};
+  std::vector<int64_t> updates{};  ///< by worker, where they run free
+  std::vector<std::vector<int64_t>> staleness{};
 };
 
+/// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.
 Trace train(const Rig& rig);
+
+/// The test score of a model with these (flat) parameters, computed by so many ranks.
+record::EvalRecord evaluate_parameters(const at::Tensor& parameters, int workers);
 
 /// The largest relative difference between two loss traces of one length.
 double difference(const std::vector<double>& a, const std::vector<double>& b);

@@ -37,12 +37,12 @@ TEST(Hogwild, EveryTicketIsTakenOnceAndEveryUpdateIsIn) {
     strategy.start(mine.replica);
     mine.params.values.zero_();
     group.barrier();
-    const auto element = [&](int64_t i) { return mine.params.value_of(mine.params.entries()[0])[i]; };
+    const auto element = [&](int64_t i) { return mine.params.value_of(mine.params.entries()[1])[i]; };
     for (const int64_t from : {0, 100}) {
       strategy.open(mine.replica, from, from + 100);
       while (const auto ticket = strategy.take(false)) {
         mine.params.grads.zero_();
-        mine.params.grad_of(mine.params.entries()[0])[group.rank()] = -1;
+        mine.params.grad_of(mine.params.entries()[1])[group.rank()] = -1;
         // One at a time: a dense update writes every element, and one that comes between may be lost.
         const std::lock_guard lock(mutex);
         strategy.step(mine.replica);

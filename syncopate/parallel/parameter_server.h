@@ -16,8 +16,8 @@ namespace syncopate::parallel {
 class ParameterServer : public FreeRunning {
  public:
   /// See ServerClient.
-  ParameterServer(comm::Group& world, comm::Group& workers, bool whole_tensors)
-      : workers_(workers), client_(world, workers, whole_tensors) {}
+  ParameterServer(comm::Group& world, comm::Group& workers, ServerClient::Options options)
+      : workers_(workers), client_(world, workers, options) {}
 
   void start(Replica& replica) override { client_.start(replica); }
   void open(Replica& replica, int64_t first, int64_t last) override;
@@ -51,8 +51,8 @@ class ParameterServer : public FreeRunning {
 /// so that this is an all-reduce by other means. They also clip, since they alone have the sum.
 class LockstepServer : public Strategy {
  public:
-  LockstepServer(comm::Group& world, comm::Group& workers, bool whole_tensors)
-      : workers_(workers), client_(world, workers, whole_tensors) {}
+  LockstepServer(comm::Group& world, comm::Group& workers, ServerClient::Options options)
+      : workers_(workers), client_(world, workers, options) {}
 
   void start(Replica& replica) override { client_.start(replica); }
   void step(Replica& replica) override;

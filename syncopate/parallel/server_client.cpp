@@ -8,20 +8,18 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/share.h"
+#include "syncopate/parallel/gradient_runs.h"
 #include "syncopate/parallel/strategy.h"
 
 namespace syncopate::parallel {
 
-ServerClient::ServerClient(comm::Group& world, comm::Group& workers, bool whole_tensors)
-    : world_(world),
-      workers_(workers),
-      whole_tensors_(whole_tensors),
-      links_(open_links(world, workers.size())) {}
+ServerClient::ServerClient(comm::Group& world, comm::Group& workers, Options options)
+    : world_(world), workers_(workers), options_(options), links_(open_links(world, workers.size())) {}
 
 void ServerClient::start(Replica& replica) {
   const Layout layout = layout_of(replica.params);
   comm::share_text(world_, to_text(layout), 0);
-  shards_ = cut(layout, static_cast<int>(links_.size()), whole_tensors_);
+  shards_ = cut(layout, static_cast<int>(links_.size()), options_.whole_tensors);
   state_type_ = at::promote_types(layout.type, at::kFloat);
   take_parameters_of_rank_zero(replica, workers_);
   if (workers_.rank() == 0) send_values(replica);
@@ -44,16 +42,37 @@ void ServerClient::ask(const Request& request) {
   for (ServerLink& link : links_) link.receive_plain<Reply>();
 }
 
-Reply ServerClient::push(Replica& replica, double lr, double scale, bool wants_norm) {
+void ServerClient::send_gradient(Replica& replica, Request request) {
   const at::Tensor grads = replica.params.grads.to(at::kCPU);
-  const Request request{
-      .ask = Ask::kPush, .from = 0, .to = 0, .lr = lr, .scale = scale, .wants_norm = wants_norm ? 1 : 0};
+  std::vector<Shard> runs{{0, grads.numel()}};
+  if (options_.sparse_rows) runs = gradient_runs(replica);
   std::vector<comm::Pending> sent;
   for (size_t server = 0; server < links_.size(); ++server) {
-    sent.push_back(links_[server].send_plain(request));
-    sent.push_back(links_[server].send(grads.narrow(0, shards_[server].begin, shards_[server].size())));
+    ServerLink& link = links_[server];
+    const Shard& shard = shards_[server];
+    const at::Tensor part = grads.narrow(0, shard.begin, shard.size());
+    const std::vector<Shard> within = runs_within(runs, shard);
+    request.elements = elements_of(within);
+    // Packing costs a pass: not for a little.
+    const bool whole = 4 * request.elements > 3 * shard.size();
+    request.runs = whole ? -1 : static_cast<int64_t>(within.size());
+    sent.push_back(link.send_plain(request));
+    if (whole) {
+      sent.push_back(link.send(part));
+    } else if (!within.empty()) {
+      sent.push_back(link.send(to_tensor(within)));
+      sent.push_back(link.send(pack(part, within)));
+    }
   }
   for (comm::Pending& pending : sent) pending.wait();
+}
+
+Reply ServerClient::push(Replica& replica, double lr, double scale, bool wants_norm) {
+  Request request{.ask = Ask::kPush};
+  request.lr = lr;
+  request.scale = scale;
+  request.wants_norm = wants_norm ? 1 : 0;
+  send_gradient(replica, request);
   Reply first;
   for (size_t server = 0; server < links_.size(); ++server) {
     const Reply reply = links_[server].receive_plain<Reply>();

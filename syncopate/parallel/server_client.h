@@ -24,9 +24,13 @@ struct ServerState {
 /// A worker's side of the servers. Used by the training thread alone.
 class ServerClient {
  public:
+  struct Options {
+    bool whole_tensors = false;  ///< as the optimizer needs it; the servers know as well
+    bool sparse_rows = true;     ///< push only those rows of embedding tables that were read
+  };
   /// `world`: workers, then servers; `workers`: the former alone. Both must outlive this. Collective over
   /// `world`: the servers are in `serve`.
-  ServerClient(comm::Group& world, comm::Group& workers, bool whole_tensors);
+  ServerClient(comm::Group& world, comm::Group& workers, Options options);
 
   int workers() const { return workers_.size(); }
 
@@ -50,11 +54,12 @@ class ServerClient {
   void ask(const Request& request);  ///< every server; waits for the answers
   int64_t ask_for_ticket(Ask what);  ///< the first server, which has them
   void send_values(Replica& replica);
+  void send_gradient(Replica& replica, Request request);
   void receive_values(Replica& replica);
 
   comm::Group& world_;
   comm::Group& workers_;
-  bool whole_tensors_;
+  Options options_;
   std::vector<ServerLink> links_;
   std::vector<Shard> shards_;
   at::ScalarType state_type_ = at::kFloat;  ///< of the optimizer's arrays

@@ -32,6 +32,8 @@ struct Request {
   Ask ask = Ask::kPull;
   int64_t from = 0, to = 0;  ///< of kOpen
   double lr = 0, scale = 0;  ///< of kPush: the gradient counts times `scale`
+  int64_t runs = -1;         ///< of kPush: the gradient is so many runs, packed; -1: it is whole
+  int64_t elements = 0;      ///< in those
   int64_t wants_norm = 0;    ///< of kPush in lockstep: compute it, and leave out what is not finite
 };
 

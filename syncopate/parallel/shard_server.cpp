@@ -7,11 +7,23 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/optim/clip.h"
+#include "syncopate/parallel/gradient_runs.h"
 
 namespace syncopate::parallel {
 namespace {
 
 at::Tensor new_array(const Layout& shard) { return at::zeros({shard.size}, at::dtype(shard.type)); }
+
+void receive_gradient(ServerLink& link, const Request& request, const at::Tensor& grads) {
+  if (request.runs < 0) return link.receive(grads).wait();
+  const at::Tensor runs = at::empty({request.runs, 2}, at::kLong);
+  const at::Tensor packed = at::empty({request.elements}, grads.options());
+  if (request.runs > 0) {
+    link.receive(runs).wait();
+    link.receive(packed).wait();
+  }
+  unpack(packed, runs_from(runs), grads);
+}
 
 }  // namespace
 
@@ -45,7 +57,7 @@ void ShardServer::answer(int worker, ServerLink& link) {
     Reply reply;
     switch (request.ask) {
       case Ask::kPush:
-        link.receive(grads).wait();
+        receive_gradient(link, request, grads);
         reply = push(worker, request, grads, values);
         link.send_plain(reply).wait();
         link.send(values).wait();

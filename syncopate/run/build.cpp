@@ -217,10 +217,11 @@ std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Gr
   }
   if (spec.name == "parameter-server") {
     check(world != nullptr, "a parameter server is among the ranks");
-    const bool whole_tensors = parallel::needs_whole_tensors(whole.optim.name);
+    const parallel::ServerClient::Options options{
+        .whole_tensors = parallel::needs_whole_tensors(whole.optim.name), .sparse_rows = spec.sparse_rows};
     if (whole.staleness_bound() == 0)
-      return std::make_unique<parallel::LockstepServer>(*world, group, whole_tensors);
-    return std::make_unique<parallel::ParameterServer>(*world, group, whole_tensors);
+      return std::make_unique<parallel::LockstepServer>(*world, group, options);
+    return std::make_unique<parallel::ParameterServer>(*world, group, options);
   }
   if (spec.name == "gather-scatter") {
     return std::make_unique<parallel::EveryStep>(group, std::make_unique<parallel::GatherScatter>(group),

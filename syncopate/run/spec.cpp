@@ -69,7 +69,8 @@ void RunSpec::Strategy::describe(Fields& fields) {
   fields.add("bucket_mib", bucket_mib, "ddp, data-parallel: size of a bucket of gradients");
   fields.add("first_bucket_mib", first_bucket_mib,
              "ddp: size of the first bucket, small so that it starts early");
-  fields.add("sparse_rows", sparse_rows, "ddp: of embedding tables exchange only the rows that were read");
+  fields.add("sparse_rows", sparse_rows,
+             "ddp, parameter-server: of embedding tables exchange only the rows that were read");
   fields.add("overlap", overlap, "ddp: start buckets during the backward pass");
   fields.add("every", every, "local-sgd, diloco: optimizer steps between averages");
   fields.add("overlap_average", overlap_average,

@@ -16,6 +16,7 @@
 #include "syncopate/parallel/local_engine.h"
 #include "syncopate/parallel/shard_server.h"
 #include "syncopate/run/build.h"
+#include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
 #include "syncopate/train/trainer.h"
 #include "tests/contract/ranks.h"
@@ -89,8 +90,12 @@ class MeanOfMeans : public parallel::Strategy {
 
 class LossListener : public train::Listener {
  public:
-  LossListener(std::vector<double>& losses, std::vector<record::EvalRecord>& evals, int64_t stop_after)
-      : losses_(losses), evals_(evals), stop_after_(stop_after) {}
+  LossListener(const Rig& rig, bool first, Trace& trace, std::vector<double>& losses)
+      : losses_(losses),
+        trace_(trace),
+        checkpoint_(rig.checkpoint),
+        first_(first),
+        stop_after_(rig.stop_after) {}
   void step(const record::StepRecord& record, double) override {
     losses_.push_back(record.loss);
     ++done_;
@@ -99,12 +104,22 @@ class LossListener : public train::Listener {
   void updates(const std::vector<record::StepRecord>& records) override {
     for (const record::StepRecord& record : records) losses_.push_back(record.loss);
   }
-  void eval(const record::EvalRecord& record) override { evals_.push_back(record); }
+  void eval(const record::EvalRecord& record) override {
+    if (first_) trace_.evals.push_back(record);
+  }
+  void saved(int64_t step) override {
+    if (!first_) return;
+    for (const auto& [name, tensor] : train::load_checkpoint(checkpoint_).tensors) {
+      if (name == "parameters") trace_.saved.emplace_back(step, tensor);
+    }
+  }
   bool stop_requested() override { return stop_after_ > 0 && done_ + 1 >= stop_after_; }
 
  private:
   std::vector<double>& losses_;
-  std::vector<record::EvalRecord>& evals_;
+  Trace& trace_;
+  std::filesystem::path checkpoint_;
+  bool first_;
   int64_t stop_after_, done_ = 0;
 };
 
@@ -157,8 +172,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                                                    .on_demand = free});
   const auto schedule = run::make_schedule(rig.optim, rig.steps, rig.global_batch);
   const auto test = toy_data(31, 18);
-  std::vector<record::EvalRecord> evals;
-  LossListener listener(losses, evals, rig.stop_after);
+  LossListener listener(rig, group.rank() == 0, trace, losses);
   train::Trainer trainer({.replica = replica,
                           .engine = engine,
                           .strategy = *strategy,
@@ -182,7 +196,6 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   trace.parameters[static_cast<size_t>(group.rank())] = params.values.clone();
   if (group.rank() > 0) return;
   if (result.eval) trace.accuracy = result.eval->measures.at("accuracy");
-  trace.evals = evals;
   trace.updates = result.updates;
   trace.staleness = result.staleness;
 }

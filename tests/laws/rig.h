@@ -42,7 +42,8 @@ struct Trace {
   std::vector<at::Tensor> parameters;  ///< flat, by rank
   double accuracy = 0;
   std::vector<record::EvalRecord> evals{};
-  std::vector<int64_t> updates{};  ///< by worker, where they run free
+  std::vector<std::pair<int64_t, at::Tensor>> saved{};  ///< steps done and the parameters of each checkpoint
+  std::vector<int64_t> updates{};                       ///< by worker, where they run free
   std::vector<std::vector<int64_t>> staleness{};
 };
 

@@ -39,7 +39,8 @@ class Asynchronous : public testing::Test {
     return nlohmann::json::parse(read_text(run / "result.json"));
   }
   static int64_t sum(const nlohmann::json& numbers) {
-    return std::accumulate(numbers.begin(), numbers.end(), int64_t{0});
+    const auto all = numbers.get<std::vector<int64_t>>();
+    return std::accumulate(all.begin(), all.end(), int64_t{0});
   }
   void expect_complaint(const Words& flags, const std::string& words) {
     const CommandResult result = train("bad", flags);

@@ -49,7 +49,7 @@ TEST_P(Optimizers, AloneAWorkerGetsWhatItWouldHaveComputedBitForBit) {
       served.replica.clip = 0.5;
       ServerOptions server{.workers = 1, .staleness = staleness, .optimizer = options, .before_update = {}};
       run_with_servers(server, servers, [&](comm::Group& world, comm::Group& workers) {
-        ParameterServer strategy(world, workers, needs_whole_tensors(options.kind));
+        ParameterServer strategy(world, workers, {.whole_tensors = needs_whole_tensors(options.kind)});
         strategy.start(served.replica);
         strategy.open(served.replica, 0, 8);
         while (const auto ticket = strategy.take(false)) {
@@ -89,7 +89,7 @@ TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
       .workers = kWorkers, .staleness = 0, .clip = 0.5, .optimizer = options, .before_update = {}};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(static_cast<uint64_t>(workers.rank()), options);
-    LockstepServer strategy(world, workers, needs_whole_tensors(options.kind));
+    LockstepServer strategy(world, workers, {.whole_tensors = needs_whole_tensors(options.kind)});
     train(mine, strategy, workers);
     strategy.leave();
     EXPECT_TRUE(at::equal(reference, mine.params.values)) << "rank " << workers.rank();
@@ -100,7 +100,7 @@ TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
   for (const int servers : {1, 2}) {
     run_with_servers(server, servers, [&](comm::Group& world, comm::Group& workers) {
       SmallReplica mine(static_cast<uint64_t>(workers.rank()), options);
-      LockstepServer strategy(world, workers, needs_whole_tensors(options.kind));
+      LockstepServer strategy(world, workers, {.whole_tensors = needs_whole_tensors(options.kind)});
       train(mine, strategy, workers);
       strategy.leave();
       if (workers.rank() > 0) return;
@@ -119,7 +119,7 @@ TEST(ParameterServer, FreeWorkersDoNotWaitForASlowOne) {
   ServerOptions server{.workers = 2, .optimizer = {}, .before_update = {}};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(1);
-    ParameterServer strategy(world, workers, false);
+    ParameterServer strategy(world, workers, {});
     strategy.start(mine.replica);
     strategy.open(mine.replica, 0, kTickets);
     if (workers.rank() == 1) {
@@ -157,7 +157,7 @@ TEST(ParameterServer, ABoundKeepsTheFastNearTheSlow) {
   ServerOptions server{.workers = 2, .staleness = kBound, .optimizer = {}, .before_update = {}};
   run_with_servers(server, 2, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(1);
-    ParameterServer strategy(world, workers, false);
+    ParameterServer strategy(world, workers, {});
     strategy.start(mine.replica);
     strategy.open(mine.replica, 0, 60);
     for (int64_t own = 1; strategy.take(false); ++own) {
@@ -183,7 +183,7 @@ TEST(ParameterServer, AStaleUpdateCountsLessWhenAsked) {
     run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
       SmallReplica mine(1, sgd);
       mine.replica.lr = 1;
-      ParameterServer strategy(world, workers, false);
+      ParameterServer strategy(world, workers, {});
       strategy.start(mine.replica);
       strategy.open(mine.replica, 0, 5);
       if (workers.rank() == 1) {
@@ -209,7 +209,7 @@ TEST(ParameterServer, StoppingEndsTheSectionWithEveryTicketThatWasTakenDone) {
   std::atomic<int64_t> done{0};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(1);
-    ParameterServer strategy(world, workers, false);
+    ParameterServer strategy(world, workers, {});
     strategy.start(mine.replica);
     strategy.open(mine.replica, 10, 1000);
     int64_t own = 0;
@@ -239,13 +239,13 @@ TEST(ParameterServer, WhatWasSavedGoesOnOnAnotherNumberOfServers) {
   SmallReplica straight(1), before(1), after(2), foil(2);
   std::vector<tensor::NamedTensor> saved;
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
-    ParameterServer strategy(world, workers, false);
+    ParameterServer strategy(world, workers, {});
     strategy.start(straight.replica);
     train(straight, strategy, 0, 10);
     strategy.leave();
   });
   run_with_servers(server, 2, [&](comm::Group& world, comm::Group& workers) {
-    ParameterServer strategy(world, workers, false);
+    ParameterServer strategy(world, workers, {});
     strategy.start(before.replica);
     train(before, strategy, 0, 4);
     saved = strategy.state();
@@ -253,7 +253,7 @@ TEST(ParameterServer, WhatWasSavedGoesOnOnAnotherNumberOfServers) {
   });
   for (SmallReplica* mine : {&after, &foil}) {
     run_with_servers(server, 3, [&](comm::Group& world, comm::Group& workers) {
-      ParameterServer strategy(world, workers, false);
+      ParameterServer strategy(world, workers, {});
       strategy.start(mine->replica);
       const auto into = strategy.state();
       ASSERT_EQ(into.size(), saved.size());
@@ -298,7 +298,7 @@ TEST(ParameterServer, AWorkerThatLeavesMidPushEndsTheRunAndIsNamedAndNothingOfIt
         return;
       }
       SmallReplica mine(1);
-      LockstepServer strategy(world, *workers, false);
+      LockstepServer strategy(world, *workers, {});
       strategy.start(mine.replica);
       try {
         for (int i = 0; i < 1000000; ++i) strategy.step(mine.replica);

@@ -68,7 +68,7 @@ void LocalSteps::start(Replica& replica) {
   const Rounds& rounds = options_.rounds;
   fragments_ = cut(replica.params, rounds.fragments);
   examples_ = at::zeros({rounds.fragments}, at::kDouble);
-  pending_.resize(fragments_.size());
+  flights_.resize(fragments_.size());
   const bool aside = rounds.delay > 0;
   for (size_t i = 0; i < fragments_.size(); ++i) {
     statistics_.emplace_back(
@@ -119,8 +119,10 @@ LocalSteps::Slices LocalSteps::slices(const Replica& replica, size_t number) con
   return found;
 }
 
-double LocalSteps::share_of(double mine, double all) const {
-  return all > 0 ? mine / all : 1.0 / group_.size();
+LocalSteps::Weight LocalSteps::weight_of(double mine, double all) const {
+  if (group_.size() == 1) return {};
+  if (all > 0) return {mine, all};
+  return {1, static_cast<double>(group_.size())};
 }
 
 void LocalSteps::step(Replica& replica) {
@@ -145,7 +147,7 @@ void LocalSteps::step(Replica& replica) {
 void LocalSteps::launch(Replica& replica, size_t number) {
   all_known_.wait();
   double& mine = examples_.data_ptr<double>()[number];
-  const double share = share_of(mine, *all_.data_ptr<double>());
+  const Weight weight = weight_of(mine, *all_.data_ptr<double>());
   mine = 0;
   Slices found = slices(replica, number);
   if (found.copy.defined()) found.copy.copy_(found.values);
@@ -154,13 +156,24 @@ void LocalSteps::launch(Replica& replica, size_t number) {
   } else if (!found.mean.is_same(found.values)) {
     found.mean.copy_(found.values);
   }
-  found.mean.mul_(share);
-  statistics_[number].start(group_, share);
-  pending_[number] = averager_->start({found.mean, fragments_[number].offset});
+  // A share is rounded, and those of three workers do not add up to 1: of differences that is lost in their
+  // own rounding, but parameters would drift with every average. Counts are exact, and so is a division.
+  const bool differences = found.anchor.defined();
+  found.mean.mul_(differences ? weight.share() : weight.mine);
+  statistics_[number].start(group_, weight.share());
+  flights_[number] = {found.mean, differences ? 1 : weight.all,
+                      averager_->start({found.mean, fragments_[number].offset})};
+}
+
+void LocalSteps::arrive(size_t number) {
+  Flight& flight = flights_[number];
+  flight.pending.wait();
+  if (flight.divisor != 1) flight.sum.div_(flight.divisor);
+  flight.divisor = 1;
 }
 
 void LocalSteps::finish(Replica& replica, size_t number) {
-  pending_[number].wait();
+  arrive(number);
   land(slices(replica, number));
   statistics_[number].land();
   if (options_.moments != Moments::kReset) return;
@@ -175,22 +188,24 @@ void LocalSteps::settle(Replica& replica) {
   const at::NoGradGuard no_grad;
   at::Tensor all = examples_.clone();
   group_.all_reduce(all, comm::Op::kSum).wait();
-  std::vector<double> shares;
+  const auto weight = [&](size_t i) {
+    return weight_of(examples_.data_ptr<double>()[i], all.data_ptr<double>()[i]);
+  };
   for (size_t i = 0; i < fragments_.size(); ++i) {
-    shares.push_back(share_of(examples_.data_ptr<double>()[i], all.data_ptr<double>()[i]));
     Slices found = slices(replica, i);
     if (rounds.under_way(i, done())) {
-      pending_[i].wait();
+      arrive(i);
       for (at::Tensor* kept : {&found.anchor, &found.momentum, &found.copy}) {
         if (kept->defined()) *kept = kept->clone();  // training goes on with its own
       }
       land(found);
     }
-    found.values.mul_(shares.back());
+    found.values.mul_(weight(i).mine);
   }
   group_.all_reduce(replica.params.values, comm::Op::kSum).wait();
+  for (size_t i = 0; i < fragments_.size(); ++i) fragments_[i].of(replica.params.values).div_(weight(i).all);
   Statistics buffers(statistics_of(replica, fragments_.front(), false, true), false);
-  buffers.start(group_, shares.front());
+  buffers.start(group_, weight(0).share());
   buffers.land();
 }
 
@@ -200,7 +215,7 @@ std::string LocalSteps::settled() const {
 
 std::vector<tensor::NamedTensor> LocalSteps::state() {
   std::vector<tensor::NamedTensor> state{{"local_steps", done_}, {"examples", examples_}};
-  for (comm::Pending& pending : pending_) pending.wait();
+  for (size_t i = 0; i < flights_.size(); ++i) arrive(i);
   for (const auto& [name, kept] :
        {tensor::NamedTensor{"anchor", anchor_}, {"momentum", momentum_}, {"copy", copy_}}) {
     if (kept.defined()) state.push_back({name, kept});

@@ -68,9 +68,15 @@ class LocalSteps : public Strategy {
  private:
   int64_t done() const;  ///< local steps
   Slices slices(const Replica& replica, size_t fragment) const;
+  struct Weight {
+    double mine = 1, all = 1;
+    double share() const { return mine / all; }
+  };
+  /// By the examples since the last exchange; all weigh alike where there were none.
+  Weight weight_of(double mine, double all) const;
   void launch(Replica& replica, size_t fragment);
+  void arrive(size_t fragment);  ///< waits: the slices' mean is one then
   void finish(Replica& replica, size_t fragment);
-  double share_of(double mine, double all) const;
 
   comm::Group& group_;
   std::unique_ptr<Averager> averager_;
@@ -78,9 +84,14 @@ class LocalSteps : public Strategy {
   std::unique_ptr<Strategy> before_;
   std::vector<Fragment> fragments_;
   std::vector<Statistics> statistics_;  ///< by fragment
-  std::vector<comm::Pending> pending_;  ///< by fragment
-  at::Tensor done_;                     ///< int64 [1]
-  at::Tensor examples_;  ///< double [fragments]: this rank's since the fragment's last exchange
+  struct Flight {
+    at::Tensor sum;
+    double divisor = 1;  ///< what makes it the mean
+    comm::Pending pending;
+  };
+  std::vector<Flight> flights_;  ///< by fragment
+  at::Tensor done_;              ///< int64 [1]
+  at::Tensor examples_;          ///< double [fragments]: this rank's since the fragment's last exchange
   at::Tensor anchor_, momentum_, copy_;
   at::Tensor travelling_;  ///< what is summed, where that is not the parameters themselves
   at::Tensor all_;         ///< double [1]: the examples of all ranks behind the exchange that starts now

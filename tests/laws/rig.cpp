@@ -98,6 +98,7 @@ class LossListener : public train::Listener {
         stop_after_(rig.stop_after) {}
   void step(const record::StepRecord& record, double) override {
     losses_.push_back(record.loss);
+    if (first_) trace_.bytes.push_back(record.bytes_sent);
     ++done_;
   }
   void update(const record::StepRecord&, double) override { ++done_; }
@@ -195,9 +196,11 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   params.check_views();
   trace.parameters[static_cast<size_t>(group.rank())] = params.values.clone();
   if (group.rank() > 0) return;
-  if (result.eval) trace.accuracy = result.eval->measures.at("accuracy");
   trace.updates = result.updates;
   trace.staleness = result.staleness;
+  if (!result.eval) return;
+  trace.accuracy = result.eval->measures.at("accuracy");
+  trace.evaluated = result.eval->model;
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ struct Rig {
   int64_t examples = 70;  ///< not a multiple of the batch: the last one of an epoch is partial
   double dropout = 0;
   uint64_t seed = 3;
-  int64_t save_every = 0;
   int64_t eval_every = 0;
+  int64_t save_every = 0;
   std::filesystem::path checkpoint;
   bool resume = false;
   bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
@@ -40,11 +40,13 @@ struct Rig {
 struct Trace {
   std::vector<double> losses;          ///< global mean, by step
   std::vector<at::Tensor> parameters;  ///< flat, by rank
+  std::vector<double> bytes{};         ///< sent by rank 0, by step
   double accuracy = 0;
   std::vector<record::EvalRecord> evals{};
   std::vector<std::pair<int64_t, at::Tensor>> saved{};  ///< steps done and the parameters of each checkpoint
   std::vector<int64_t> updates{};                       ///< by worker, where they run free
   std::vector<std::vector<int64_t>> staleness{};
+  std::string evaluated{};  ///< which model that is the accuracy of
 };
 
 /// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.

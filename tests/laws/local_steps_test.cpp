@@ -1,0 +1,261 @@
+// The laws of workers that update by themselves: Local SGD, post-local SGD, DiLoCo.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "syncopate/train/checkpoint.h"
+#include "tests/laws/family_rig.h"
+#include "tests/laws/rig.h"
+#include "tests/support/support.h"
+
+namespace syncopate::test {
+namespace {
+
+Rig rig_for(const std::string& strategy, int workers) {
+  Rig rig;
+  rig.strategy.name = strategy;
+  rig.strategy.every = 5;
+  rig.workers = workers;
+  rig.steps = 20;
+  rig.optim.lr = 3e-3;
+  rig.optim.clip = 0;
+  return rig;
+}
+
+Rig with_sgd(Rig rig) {
+  rig.optim.name = "sgd";
+  rig.optim.momentum = 0;
+  rig.optim.lr = 0.03;
+  return rig;
+}
+
+bool same_bits(const Trace& a, const Trace& b) {
+  for (size_t rank = 0; rank < a.parameters.size(); ++rank) {
+    if (!at::equal(a.parameters[rank], b.parameters[rank])) return false;
+  }
+  return true;
+}
+
+class LocalLaw : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Workers, LocalLaw, testing::Values(2, 3, 4));
+
+TEST_P(LocalLaw, AnAverageInEveryStepOfSgdIsAllReduce) {
+  // Whole batches; shares of different sizes; a last batch with examples for one rank alone.
+  for (const auto& [batch, examples] : {std::pair<int64_t, int64_t>{12, 72}, {11, 70}, {12, 25}}) {
+    Rig reference = with_sgd(rig_for("all-reduce", GetParam())),
+        local = with_sgd(rig_for("local-sgd", GetParam()));
+    reference.global_batch = local.global_batch = batch;
+    reference.examples = local.examples = examples;
+    local.strategy.every = 1;
+    const Trace expected = train(reference), found = train(local);
+    EXPECT_LT(difference(expected.parameters[0], found.parameters[0]), 1e-6) << batch << " " << examples;
+    EXPECT_LT(difference(expected.losses, found.losses), 1e-6) << batch << " " << examples;
+    EXPECT_DOUBLE_EQ(expected.accuracy, found.accuracy);
+    local.strategy.every = 5;
+    EXPECT_GT(difference(expected.parameters[0], train(local).parameters[0]), 1e-4);
+  }
+}
+
+TEST_P(LocalLaw, DiLoCoWithARateOfOneAndNoMomentumIsLocalSgd) {
+  Rig outer = with_sgd(rig_for("diloco", GetParam()));  // Adam makes much of a gradient that is nearly zero
+  outer.optim.momentum = 0.9;
+  outer.global_batch = 11;
+  const Trace momentum = train(outer);
+  outer.strategy.outer_lr = 1;
+  outer.strategy.outer_momentum = 0;
+  Rig local = outer;
+  local.strategy.name = "local-sgd";
+  const Trace expected = train(local), found = train(outer);
+  EXPECT_LT(difference(expected.parameters[0], found.parameters[0]), 1e-6);
+  EXPECT_LT(difference(expected.losses, found.losses), 1e-5);
+  EXPECT_GT(difference(expected.parameters[0], momentum.parameters[0]), 1e-3);
+}
+
+TEST_P(LocalLaw, SwitchingAtTheEndIsDdpBitForBit) {
+  Rig ddp = rig_for("ddp", GetParam());
+  ddp.optim.clip = 1;
+  ddp.dropout = 0.1;
+  const Trace expected = train(ddp);
+  Rig local = ddp;
+  local.strategy.name = "local-sgd";
+  for (const int64_t start : {20, 1000}) {
+    local.strategy.post_local_start = start;
+    const Trace found = train(local);
+    EXPECT_TRUE(same_bits(expected, found)) << start;
+    EXPECT_EQ(expected.losses, found.losses) << start;
+  }
+  local.strategy.post_local_start = 10;
+  const Trace switched = train(local);
+  EXPECT_TRUE(std::equal(expected.losses.begin(), expected.losses.begin() + 10, switched.losses.begin()));
+  EXPECT_FALSE(same_bits(expected, switched));
+}
+
+TEST_P(LocalLaw, AllWorkersEndWithOneModel) {
+  for (const char* strategy : {"local-sgd", "diloco"}) {
+    for (const int64_t steps : {20, 18}) {  // at an average, and between two
+      Rig rig = rig_for(strategy, GetParam());
+      rig.steps = steps;
+      const Trace trace = train(rig);
+      EXPECT_EQ(trace.evaluated, "average of the workers");
+      for (const at::Tensor& replica : trace.parameters) EXPECT_TRUE(at::equal(replica, trace.parameters[0]));
+    }
+  }
+}
+
+/// What may be under way between two averages, by name.
+std::vector<std::pair<std::string, Rig>> variants(int workers) {
+  std::vector<std::pair<std::string, Rig>> all;
+  const auto add = [&](const std::string& name, const std::string& strategy, const auto& change) {
+    Rig rig = rig_for(strategy, workers);
+    rig.steps = 40;
+    rig.dropout = 0.1;
+    rig.optim.clip = 1;
+    rig.strategy.every = 6;
+    change(rig.strategy);
+    all.emplace_back(name, rig);
+  };
+  using Strategy = run::RunSpec::Strategy;
+  add("keep", "local-sgd", [](Strategy&) {});
+  add("average", "local-sgd", [](Strategy& s) { s.moments = "average"; });
+  add("reset", "local-sgd", [](Strategy& s) { s.moments = "reset"; });
+  add("overlapped", "local-sgd", [](Strategy& s) { s.overlap_average = true; });
+  add("overlapped, moments averaged", "local-sgd", [](Strategy& s) {
+    s.delay = 5;
+    s.moments = "average";
+  });
+  add("post-local", "local-sgd", [](Strategy& s) { s.post_local_start = 9; });
+  add("diloco", "diloco", [](Strategy&) {});
+  add("streaming", "diloco", [](Strategy& s) {
+    s.fragments = 3;
+    s.delay = 5;  // longer than two fragments are apart
+    s.mixing = 0.5;
+    s.outer_lr = 0.4;
+  });
+  return all;
+}
+
+TEST_P(LocalLaw, ResumingIsNeverHavingStoppedBitForBit) {
+  for (auto& [name, rig] : variants(GetParam())) {
+    const TempDir folder;
+    rig.examples = 301;
+    for (const int64_t stop : {14, 18}) {  // between two averages with one under way, and at one
+      Rig straight = rig;
+      straight.save_every = stop;
+      straight.checkpoint = folder / "straight.safetensors";
+      const Trace reference = train(straight);
+      Rig first = straight;
+      first.checkpoint = folder / "stopped.safetensors";
+      first.stop_after = stop;
+      const Trace before = train(first);
+      ASSERT_EQ(before.losses.size(), static_cast<size_t>(stop)) << name;
+      Rig second = first;
+      second.stop_after = 0;
+      second.resume = true;
+      const Trace after = train(second);
+      std::vector<double> joined = before.losses;
+      joined.insert(joined.end(), after.losses.begin(), after.losses.end());
+      EXPECT_EQ(joined, reference.losses) << name << " " << stop;
+      EXPECT_TRUE(same_bits(after, reference)) << name << " " << stop;
+    }
+  }
+}
+
+TEST_P(LocalLaw, EverythingInACheckpointMatters) {
+  for (auto& [name, rig] : variants(GetParam())) {
+    if (name == "reset" || name == "post-local") continue;
+    const TempDir folder;
+    rig.examples = 301;
+    rig.save_every = rig.stop_after = 14;
+    rig.checkpoint = folder / "stopped.safetensors";
+    train(rig);
+    const train::Checkpoint saved = train::load_checkpoint(rig.checkpoint);
+    rig.stop_after = 0;
+    rig.resume = true;
+    const Trace reference = train(rig);
+    for (size_t i = 0; i < saved.tensors.size(); ++i) {
+      const std::string& tensor = saved.tensors[i].name;
+      const bool of_strategy = tensor.starts_with("rank1.strategy.") && !tensor.ends_with("local_steps");
+      if (!of_strategy && tensor != "rank1.parameters" && tensor != "rank1.optimizer.exp_avg") continue;
+      train::Checkpoint damaged = saved;
+      damaged.tensors[i].tensor = damaged.tensors[i].tensor * 1.5 + 0.25;
+      train::save_checkpoint(rig.checkpoint, damaged);
+      EXPECT_FALSE(same_bits(reference, train(rig))) << name << ": " << tensor;
+    }
+  }
+}
+
+TEST_P(LocalLaw, EvaluatingLeavesTrainingUntouched) {
+  for (const auto& [name, rig] : variants(GetParam())) {
+    Rig looking = rig;
+    looking.eval_every = 1;
+    const Trace expected = train(rig);
+    EXPECT_TRUE(same_bits(expected, train(looking))) << name;
+    looking.seed += 1;
+    EXPECT_FALSE(same_bits(expected, train(looking))) << name;
+  }
+}
+
+TEST_P(LocalLaw, BetweenAveragesNothingIsSent) {
+  Rig rig = rig_for("local-sgd", GetParam());
+  rig.examples = 600;  // the run is less than an epoch
+  const auto expect_silence = [](const Trace& trace, int64_t apart, const std::string& name) {
+    for (size_t step = 0; step < trace.bytes.size(); ++step) {
+      const bool talks = (step + 1) % static_cast<size_t>(apart) == 0;
+      EXPECT_EQ(trace.bytes[step] > 0, talks) << name << ", step " << step + 1;
+    }
+  };
+  expect_silence(train(rig), 5, "local-sgd");
+  rig.strategy.overlap_average = true;
+  expect_silence(train(rig), 5, "overlapped");
+  rig.strategy.name = "diloco";
+  rig.strategy.every = 10;
+  rig.strategy.fragments = 2;
+  rig.strategy.delay = 3;
+  const Trace fragments = train(rig);
+  expect_silence(fragments, 5, "fragments");
+  rig.strategy.fragments = 1;
+  const Trace whole = train(rig);
+  expect_silence(whole, 10, "diloco");
+  EXPECT_NEAR(fragments.bytes[4] + fragments.bytes[9], whole.bytes[9], 100) << "a fragment is a part";
+  EXPECT_LT(fragments.bytes[4], 0.8 * whole.bytes[9]);
+  rig.strategy.name = "all-reduce";
+  for (const double bytes : train(rig).bytes) EXPECT_GT(bytes, 0);
+}
+
+TEST(LocalLaws, OneWorkerHasNobodyToAgreeWith) {
+  const Trace single = train(rig_for("single", 1));
+  Rig rig = rig_for("local-sgd", 1);
+  EXPECT_TRUE(same_bits(single, train(rig)));
+  rig.strategy.overlap_average = true;
+  EXPECT_TRUE(same_bits(single, train(rig)));
+  rig.strategy.name = "diloco";
+  rig.strategy.delay = 0;
+  EXPECT_FALSE(same_bits(single, train(rig))) << "the outer optimizer looks ahead";
+}
+
+TEST(LocalLaws, MomentsAreKeptAveragedOrReset) {
+  std::vector<Trace> traces;
+  for (const char* moments : {"keep", "average", "reset"}) {
+    Rig rig = rig_for("local-sgd", 2);
+    rig.strategy.moments = moments;
+    traces.push_back(train(rig));
+  }
+  EXPECT_FALSE(same_bits(traces[0], traces[1]));
+  EXPECT_FALSE(same_bits(traces[0], traces[2]));
+  EXPECT_FALSE(same_bits(traces[1], traces[2]));
+  // Averaged in every step, the momentum of SGD is that of the mean gradient.
+  Rig reference = with_sgd(rig_for("all-reduce", 3)), local = with_sgd(rig_for("local-sgd", 3));
+  reference.optim.momentum = local.optim.momentum = 0.9;
+  reference.examples = local.examples = 600;
+  reference.global_batch = local.global_batch = 11;
+  local.strategy.every = 1;
+  local.strategy.moments = "average";
+  const Trace expected = train(reference);
+  EXPECT_LT(difference(expected.parameters[0], train(local).parameters[0]), 2e-6);
+  local.strategy.moments = "reset";
+  EXPECT_GT(difference(expected.parameters[0], train(local).parameters[0]), 1e-3);
+}
+
+}  // namespace
+}  // namespace syncopate::test

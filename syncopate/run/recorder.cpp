@@ -62,6 +62,10 @@ void Recorder::updates(const std::vector<record::StepRecord>& records) {
 void Recorder::update(const record::StepRecord& record, double own_loss) {
   // Seventeen digits: reading a loss back gives the same bits.
   loss_lines_->write(fmt::format("{:.17g}", own_loss));
+  if (stop_requested_() && !told_stop_) {
+    told_stop_ = true;
+    progress_.say("stopping with a checkpoint when workers next talk; press Ctrl-C again to stop at once");
+  }
   if (!first()) return;
   progress_.update(record.step, first_step_,
                    fmt::format("loss {:.4f} · {:.0f} examples/s", record.loss,

@@ -57,6 +57,7 @@ Json to_json(const RunRecord& r) {
             {"model", r.model},
             {"init_from", r.init_from},
             {"strategy", r.strategy},
+            {"codec", r.codec},
             {"device", r.device},
             {"precision", r.precision},
             {"skipped_steps", r.skipped_steps},
@@ -148,6 +149,7 @@ RunRecord run_from_json(const Json& j) {
   for (const Json& epoch : j.at("epochs")) r.epochs.push_back(epoch_from_json(epoch));
   if (!j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
   j.at("run_dir").get_to(r.run_dir);
+  r.codec = j.value("codec", "none");
   r.updates = j.value("updates", std::vector<int64_t>());
   r.staleness = j.value("staleness", std::vector<std::vector<int64_t>>());
   return r;

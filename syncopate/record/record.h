@@ -51,7 +51,8 @@ struct EpochRecord {
 /// What result.json holds.
 struct RunRecord {
   std::string task, model, strategy;
-  std::string init_from;  ///< the run or folder that this one started from; empty: none
+  std::string codec = "none";  ///< how gradients travelled
+  std::string init_from;       ///< the run or folder that this one started from; empty: none
   std::string device = "cpu", precision = "fp32";
   int64_t skipped_steps = 0;  ///< because an fp16 gradient overflowed
   int64_t workers = 1;

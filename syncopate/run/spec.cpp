@@ -185,6 +185,10 @@ void RunSpec::complete() {
   if (model.name.empty() && model.init_from.empty()) model.name = family_of(task.name).models.front();
 }
 
+std::string RunSpec::rhythm() const {
+  return codec.name == "none" ? strategy.name : fmt::format("{}, {}", strategy.name, codec.name);
+}
+
 std::string RunSpec::name() {
   const std::filesystem::path folder(model.init_from.empty() ? model.name : model.init_from);
   std::string short_model =

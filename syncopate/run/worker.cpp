@@ -262,6 +262,7 @@ class Worker {
     record.task = spec_.task.name;
     record.model = spec_.model.init_from.empty() ? spec_.model.name : spec_.model.init_from;
     record.strategy = spec_.strategy.name;
+    record.codec = spec_.codec.name;
     record.workers = workers();
     summarise(recorder.steps(), record);
     record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(trained.steps);

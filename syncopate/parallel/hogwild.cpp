@@ -22,8 +22,7 @@ void finish_on_device(const at::Tensor& array) {
 
 }  // namespace
 
-Hogwild::Hogwild(comm::Group& group, Options options)
-    : group_(group), options_(options), pace_(1), steps_(at::zeros({1}, at::kLong)) {}
+Hogwild::Hogwild(comm::Group& group, Options options) : group_(group), options_(options), pace_(1) {}
 
 void Hogwild::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
@@ -56,14 +55,13 @@ std::string Hogwild::settled() const {
 }
 
 std::vector<tensor::NamedTensor> Hogwild::state() {
-  std::vector<tensor::NamedTensor> state{{"steps", steps_}, {"staleness", pace_.tensor()}};
+  std::vector<tensor::NamedTensor> state{{"staleness", pace_.tensor()}};
   for (const auto& [name, tensor] : own_state_) state.push_back({"optimizer." + name, tensor});
   return state;
 }
 
 void Hogwild::resumed(Replica& replica) {
-  replica.optimizer.set_steps_done(steps_.item<int64_t>());
-  steps_before_ = steps_.item<int64_t>() - memory_->counter(kUpdates);
+  steps_before_ = replica.optimizer.steps_done();
   if (copied_from_.defined() && group_.rank() == 0) copied_from_.copy_(replica.params.values);
   group_.barrier();
 }
@@ -131,7 +129,6 @@ int64_t Hogwild::close(Replica& replica) {
   group_.barrier();
   read(replica);
   if (options_.share_state) replica.optimizer.set_steps_done(steps_before_ + memory_->counter(kUpdates));
-  steps_.fill_(replica.optimizer.steps_done());
   const int64_t taken = std::min<int64_t>(memory_->counter(kTicket), last_) - first_;
   group_.barrier();  // nobody opens the next section before all have read how far this one went
   return taken;

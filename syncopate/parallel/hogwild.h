@@ -43,7 +43,6 @@ class Hogwild : public FreeRunning {
   comm::Group& group_;
   Options options_;
   Pace pace_;                                   ///< of this worker alone
-  at::Tensor steps_;                            ///< int64 [1]: the optimizer's, for checkpoints
   std::vector<tensor::NamedTensor> own_state_;  ///< the optimizer's, when rank 0's is another
   std::shared_ptr<comm::SharedMemory> memory_;
   at::Tensor copied_from_;        ///< the host's parameters, when this replica works on a copy

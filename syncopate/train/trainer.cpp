@@ -91,6 +91,10 @@ void Trainer::settle() {
   }
 }
 
+bool Trainer::ranks_count_apart() const {
+  return parts_.strategy.replicas_differ() || parts_.strategy.free_running() != nullptr;
+}
+
 void Trainer::note_counters() {
   double* const counters = counters_.data_ptr<double>();
   counters[0] = static_cast<double>(parts_.replica.optimizer.steps_done());
@@ -111,7 +115,7 @@ void Trainer::take_counters() {
 
 std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
   std::vector<tensor::NamedTensor> state;
-  if (parts_.strategy.replicas_differ()) state.push_back({"counters", counters_});
+  if (ranks_count_apart()) state.push_back({"counters", counters_});
   for (const auto& named : parts_.strategy.state()) state.push_back({"strategy." + named.name, named.tensor});
   if (parts_.group.rank() == 0) return state;  // the rest of it is there anyway
   if (buffers_differ() && !options_.broadcast_buffers) {
@@ -170,7 +174,7 @@ Trainer::Step Trainer::one_step(int64_t step) {
                                  .talk = accounts});
   record::StepRecord& record = done.record;
   record.step = step + 1;
-  record.loss = done.outcome.sum / done.outcome.count;
+  record.loss = done.outcome.count > 0 ? done.outcome.sum / done.outcome.count : 0;
   record.lr = replica.lr;
   record.examples = batches.global_examples;
   record.ms = 1e3 * watch.seconds();
@@ -295,7 +299,7 @@ int64_t Trainer::restore() {
     parts_.replica.loss_scale->restore(
         {.value = scale.at(0), .good_steps = scale.at(1), .skipped = scale.at(2)});
   }
-  if (parts_.strategy.replicas_differ()) take_counters();
+  if (ranks_count_apart()) take_counters();
   evals_ = state.at("evals");
   if (!state.at("eval").is_null()) {
     result_.eval = record::eval_from_json(state.at("eval"));

@@ -115,7 +115,9 @@ class Trainer {
   void settle();
   /// What a checkpoint must hold of this rank beside what rank 0 saves for all.
   std::vector<tensor::NamedTensor> state_of_rank();
-  /// Where replicas differ, so may what they count: how many updates they made, how far they scale losses.
+  /// Where replicas differ or run free, so may what they count: how many updates they made, how far they
+  /// scale losses.
+  bool ranks_count_apart() const;
   void note_counters();
   void take_counters();
   bool due(int64_t every, int64_t steps_done) const;  ///< `every` 0: at the end of an epoch

@@ -321,9 +321,9 @@ void RunSpec::validate() const {
 
 bool may_change_on_resume(const std::string& field) {
   static const std::set<std::string> free{
-      "comm.timeout",     "comm.drill",       "comm.slow",        "compute.threads", "compute.loader_threads",
-      "train.save_every", "train.eval_batch", "train.eval_every", "train.steps",     "train.epochs",
-      "task.data",        "model.vocab"};
+      "comm.timeout",           "comm.drill",       "comm.slow",        "strategy.servers", "compute.threads",
+      "compute.loader_threads", "train.save_every", "train.eval_batch", "train.eval_every", "train.steps",
+      "train.epochs",           "task.data",        "model.vocab"};
   return free.contains(field);
 }
 

@@ -39,8 +39,9 @@ int64_t Trainer::run_section(parallel::FreeRunning& strategy, int64_t first) {
   phase(first, "meeting the others");
   const int64_t done = first + strategy.close(parts_.replica);
   bytes_sent_ += static_cast<double>((parts_.group.meter() - before).total().bytes);
-  sums_.seconds += watch.seconds();
-  result_.seconds += watch.seconds();
+  const double seconds = watch.seconds();
+  sums_.seconds += seconds;
+  result_.seconds += seconds;
   result_.interrupted = done < last;
   epoch_ended_ = done > first && done % parts_.loader.steps_per_epoch() == 0;
 

@@ -1,4 +1,5 @@
 // Workers that run free, as real processes: over shared memory and with servers over Gloo.
+#include <ATen/Context.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -144,6 +145,19 @@ TEST_F(Asynchronous, InterruptedAndResumedItGoesOnWhereItWas) {
   }
 }
 
+TEST_F(Asynchronous, ARunGoesOnWithAnotherNumberOfServers) {
+  const Words all{"--strategy", "parameter-server",    "--workers", "2", "--clip", "0",
+                  "--set",      "strategy.staleness=0"};
+  const auto reference = trained("straight", all + Words{"--steps", "30", "--schedule", "constant"});
+  const auto run = trained("run", all + Words{"--steps", "12", "--schedule", "constant", "--warmup", "3"});
+  trained("run", all + Words{"--steps", "30", "--schedule", "constant", "--warmup", "3", "--set",
+                             "strategy.servers=2", "--resume"});
+  const auto straight =
+      trained("again", all + Words{"--steps", "30", "--schedule", "constant", "--warmup", "3"});
+  EXPECT_EQ(file(straight, "model/model.safetensors"), file(run, "model/model.safetensors"));
+  EXPECT_NE(file(reference, "model/model.safetensors"), file(run, "model/model.safetensors"));
+}
+
 TEST_F(Asynchronous, SeveralFreeWorkersResumeWithoutLosingOrRepeatingATicket) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     const Words all{"--strategy", strategy, "--workers", "2", "--steps", "400"};
@@ -226,6 +240,33 @@ TEST_F(Asynchronous, StartedByHandTheLastRanksAreServers) {
   EXPECT_EQ(sum(result_of(folder_ / "run").at("updates")), 20);
 }
 
+TEST_F(Asynchronous, OnSeveralMachinesHogwildPointsToTheParameterServer) {
+  if (!namespaces_allowed()) GTEST_SKIP() << "this system allows no namespaces of one's own";
+  const std::string master = "127.0.0.1:" + std::to_string(29400 + ::getpid() % 200);
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    Words words = train_command(data_, folder_ / "run",
+                                {"--strategy", "hogwild", "--steps", "10", "--rank", std::to_string(rank),
+                                 "--world-size", "2", "--master", master});
+    if (rank == 1) {  // a machine is known by its name
+      words = Words{"unshare",
+                    "--user",
+                    "--map-root-user",
+                    "--uts",
+                    "sh",
+                    "-c",
+                    "echo elsewhere > /proc/sys/kernel/hostname && exec \"$@\"",
+                    "sh"} +
+              words;
+    }
+    ranks.push_back(std::make_unique<Process>(words));
+  }
+  const CommandResult first = ranks[0]->wait(60), second = ranks[1]->wait(60);
+  EXPECT_TRUE(first.exit_code == 2 || second.exit_code == 2) << first.err << second.err;
+  for (const std::string& said : {first.err, second.err})
+    EXPECT_NE(said.find("use --strategy parameter-server"), std::string::npos) << said;
+}
+
 TEST_F(Asynchronous, BadSettingsAreOneSentence) {
   const Words server{"--strategy", "parameter-server", "--steps", "5"};
   expect_complaint(server + Words{"--workers", "2", "--set", "strategy.servers=3"},
@@ -246,6 +287,27 @@ TEST_F(Asynchronous, ALossThatIsNoNumberEndsTheRunByTheRankThatSawIt) {
                          "0", "--optimizer", "sgd", "--warmup", "0"});
     EXPECT_EQ(result.exit_code, 5) << result.err;
     EXPECT_NE(result.err.find("not a number"), std::string::npos) << result.err;
+  }
+}
+
+/// Several processes on one GPU.
+class Cuda : public Asynchronous {};
+
+TEST_F(Cuda, FreeWorkersShareAGpu) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  const Words common{"--device", "cuda", "--steps", "40", "--clip", "1"};
+  const auto losses = [&](const std::string& name, const Words& flags) {
+    return losses_of(trained(name, flags + common));
+  };
+  const auto single = losses("single", {"--strategy", "single"});
+  EXPECT_EQ(single, losses("one", {"--strategy", "hogwild", "--workers", "1"}));
+  for (const std::string workers : {"2", "4"}) {
+    const auto wild = losses("hogwild" + workers, {"--strategy", "hogwild", "--workers", workers});
+    EXPECT_LT(wild.back(), wild.front());
+    EXPECT_EQ(result_of(folder_ / ("hogwild" + workers)).at("eval").at("model"), "shared by all workers")
+        << "in device memory";
+    const auto served = losses("server" + workers, {"--strategy", "parameter-server", "--workers", workers});
+    EXPECT_LT(served.back(), served.front());
   }
 }
 

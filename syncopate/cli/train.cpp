@@ -141,6 +141,12 @@ Command add_train(CLI::App& program, char** argv) {
   const Fields fields = defaults.fields();
   for (const Fields::Field& field : fields.all()) {
     if (field.flag.empty()) continue;
+    if (std::holds_alternative<bool*>(field.target)) {
+      app->add_flag_callback(
+          "--" + field.flag, [arguments, name = field.name] { arguments->given.emplace_back(name, "true"); },
+          field.help);
+      continue;
+    }
     const std::string value = Fields::text_of(field);
     app->add_option_function<std::string>(
            "--" + field.flag,

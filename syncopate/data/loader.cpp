@@ -54,17 +54,33 @@ void Loader::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+std::map<int64_t, Loader::Prepared> Loader::start_over(int64_t step) {
+  ++generation_;
+  given_ = upcoming_ = step;
+  requested_.clear();
+  begun_ = 0;
+  failed_ = false;
+  return std::exchange(ready_, {});
+}
+
 void Loader::seek(int64_t step) {
   check(step >= 0, "steps count from 0");
-  std::map<int64_t, Prepared> dropped;  // freed outside the lock
+  std::map<int64_t, Prepared> dropped;
   {
     const std::lock_guard lock(mutex_);
-    ++generation_;
-    given_ = upcoming_ = step;
-    requested_.clear();
-    begun_ = 0;
-    failed_ = false;
-    dropped.swap(ready_);
+    dropped = start_over(step);
+  }
+  changed_.notify_all();
+}
+
+void Loader::set_shares(std::vector<int64_t> shares) {
+  check(shares.empty() || shares.size() == static_cast<size_t>(options_.workers), "one share per worker");
+  check(!options_.on_demand, "workers that take batches on demand have no shares");
+  std::map<int64_t, Prepared> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    shares_ = std::move(shares);
+    dropped = start_over(given_);
   }
   changed_.notify_all();
 }
@@ -118,10 +134,11 @@ void Loader::prepare_ahead() {
     if (stopping_) return;
     const int64_t generation = generation_;
     const int64_t step = take_work();
+    const std::vector<int64_t> shares = shares_;
     lock.unlock();
     Prepared prepared;
     try {
-      prepared.batches = prepare(step);
+      prepared.batches = prepare(step, shares);
     } catch (...) {
       prepared.failure = std::current_exception();
     }
@@ -133,7 +150,7 @@ void Loader::prepare_ahead() {
   }
 }
 
-StepBatches Loader::prepare(int64_t step) {
+StepBatches Loader::prepare(int64_t step, const std::vector<int64_t>& shares) {
   StepBatches batches{.step = step,
                       .epoch = sampler_.epoch_of(step),
                       .last_of_epoch = sampler_.last_of_epoch(step),
@@ -142,7 +159,7 @@ StepBatches Loader::prepare(int64_t step) {
   std::vector<std::vector<int64_t>> micro;
   {
     const std::lock_guard lock(sampler_mutex_);
-    micro = sampler_.micro_batches(step, options_.workers, options_.rank, options_.accumulate);
+    micro = sampler_.micro_batches(step, options_.workers, options_.rank, options_.accumulate, shares);
   }
   const uint64_t draw = mix_key(options_.seed, kDrawStream, batches.epoch);
   for (const auto& ids : micro) {

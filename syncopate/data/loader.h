@@ -40,7 +40,8 @@ struct StepBatches {
 };
 
 /// Hands out a worker's batches step by step, for ever, prepared ahead by background threads. What step k
-/// holds is a function of the options and k alone: a run that seeks to k goes on as one that never stopped.
+/// holds is a function of the options, the shares and k: a run that seeks to k goes on as one that never
+/// stopped.
 /// One thread calls it.
 class Loader {
  public:
@@ -50,6 +51,7 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  int64_t global_batch() const { return options_.global_batch; }
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
 
   /// next() gives `step` (0 or more) and what follows it; what was prepared is dropped, an earlier failure
@@ -58,6 +60,11 @@ class Loader {
 
   /// On demand: next() will give `step` after what was requested before. Threads begin with it at once.
   void request(int64_t step);
+
+  /// From the next step on the workers' parts of a global batch are in this proportion, one number each;
+  /// none: equal, as at the start. All workers set the same before the same step. What was prepared is
+  /// dropped.
+  void set_shares(std::vector<int64_t> shares);
 
   /// The next step's batches. A failure while they were prepared is thrown here, after the steps before it
   /// were given, and again at every further call.
@@ -77,7 +84,8 @@ class Loader {
   bool work_waits() const;     ///< for a thread to do it
   int64_t take_work();         ///< the step to prepare
   int64_t next_given() const;  ///< the step that next() gives
-  StepBatches prepare(int64_t step);
+  StepBatches prepare(int64_t step, const std::vector<int64_t>& shares);
+  std::map<int64_t, Prepared> start_over(int64_t step);  ///< under the lock; what to free outside it
   void stop();
 
   const std::shared_ptr<const Dataset> dataset_;
@@ -95,6 +103,7 @@ class Loader {
   size_t begun_ = 0;                   ///< on demand: of those, how many some thread has taken up
   bool failed_ = false;                ///< a failure is in ready_: nothing after it will be needed
   int64_t generation_ = 0;             ///< a seek starts a new one; what an older one made is dropped
+  std::vector<int64_t> shares_;        ///< empty: equal
   bool stopping_ = false;
 
   std::vector<std::thread> threads_;  ///< last: they start when the rest is there

@@ -19,6 +19,14 @@ Range share(int64_t count, int64_t parts, int64_t index) {
   return {begin, begin + each + (index < larger ? 1 : 0)};
 }
 
+Range share(int64_t count, std::span<const int64_t> weights, int64_t index) {
+  const auto mine = weights.begin() + index;
+  const int64_t before = std::accumulate(weights.begin(), mine, int64_t{0});
+  const int64_t total = std::accumulate(mine, weights.end(), before);
+  check(count >= 0 && total > 0, "a share is a part of something");
+  return {count * before / total, count * (before + *mine) / total};
+}
+
 std::vector<int64_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch, bool shuffle) {
   if (shuffle) return permutation(size, mix_key(seed, kOrderStream, epoch));
   std::vector<int64_t> order(static_cast<size_t>(size));
@@ -54,10 +62,11 @@ std::vector<int64_t> Sampler::batch(int64_t step) {
   return {begin, begin + examples_in(step)};
 }
 
-std::vector<std::vector<int64_t>> Sampler::micro_batches(int64_t step, int workers, int rank,
-                                                         int accumulate) {
+std::vector<std::vector<int64_t>> Sampler::micro_batches(int64_t step, int workers, int rank, int accumulate,
+                                                         std::span<const int64_t> weights) {
   const std::vector<int64_t> whole = batch(step);
-  const Range mine = share(static_cast<int64_t>(whole.size()), workers, rank);
+  const auto count = static_cast<int64_t>(whole.size());
+  const Range mine = weights.empty() ? share(count, workers, rank) : share(count, weights, rank);
   std::vector<std::vector<int64_t>> micro;
   for (int k = 0; k < accumulate; ++k) {
     const Range part = share(mine.size(), accumulate, k);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace syncopate::data {
@@ -16,6 +17,9 @@ struct Range {
 /// Part `index` of 0..count-1 cut into `parts` contiguous shares whose sizes differ by at most one, larger
 /// first.
 Range share(int64_t count, int64_t parts, int64_t index);
+/// Part `index` of 0..count-1 cut into contiguous shares in the proportion of `weights` (0 or more, not all
+/// 0); exactly those where they add up to `count`.
+Range share(int64_t count, std::span<const int64_t> weights, int64_t index);
 
 /// The examples that worker `rank` evaluates: together the workers see each once.
 inline Range evaluation_share(int64_t size, int workers, int rank) { return share(size, workers, rank); }
@@ -41,8 +45,9 @@ class Sampler {
   std::vector<int64_t> batch(int64_t step);
 
   /// The part of worker `rank` of `workers`, cut into `accumulate` micro-batches, some of which may be empty.
-  /// Joined in the order of ranks they are batch(step).
-  std::vector<std::vector<int64_t>> micro_batches(int64_t step, int workers, int rank, int accumulate);
+  /// Joined in the order of ranks they are batch(step). `weights` holds one number per worker; none: equal.
+  std::vector<std::vector<int64_t>> micro_batches(int64_t step, int workers, int rank, int accumulate,
+                                                  std::span<const int64_t> weights = {});
 
  private:
   const std::vector<int64_t>& order(int64_t epoch);

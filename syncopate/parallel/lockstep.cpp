@@ -30,7 +30,8 @@ Lockstep::Outcome Lockstep::step(std::span<const tensor::Batch> micro, uint64_t 
   events.phase = wishes.phase;
   events.before_backward = [&](const LocalLoss& so_far, bool last) {
     if (last && outcome.talked) {
-      totals.start({carried_.sum + so_far.sum, carried_.count + so_far.count}, wishes.stop && wishes.stop());
+      totals.start({carried_.sum + so_far.sum, carried_.count + so_far.count}, wishes.stop && wishes.stop(),
+                   wishes.time_is_up && wishes.time_is_up());
     }
     if (local) replica_.count = static_cast<double>(so_far.count);
     strategy_.before_backward(replica_, last);
@@ -45,6 +46,7 @@ Lockstep::Outcome Lockstep::step(std::span<const tensor::Batch> micro, uint64_t 
     outcome.sum = totals.loss_sum();
     outcome.count = totals.count();
     outcome.stop = totals.stop();
+    outcome.time_is_up = totals.time_is_up();
     carried_ = {};
     if (outcome.count == 0) {  // every rank sees it
       throw DataError(

@@ -17,6 +17,7 @@ class Lockstep {
     std::function<void(const char* phase)> phase{};  ///< may be empty
     /// Asked once, in a step in which ranks talk: does this rank want all to stop after it? May be empty.
     std::function<bool()> stop{};
+    std::function<bool()> time_is_up{};  ///< likewise; what rank 0 says counts
     bool talk = false;  ///< exchange the losses in this step even if the strategy would not; alike on all
   };
   struct Outcome {
@@ -24,6 +25,7 @@ class Lockstep {
     double sum = 0, count = 0;  ///< over all ranks since they last talked, else this rank's of this step
     bool talked = false;
     bool stop = false;  ///< some rank asked
+    bool time_is_up = false;
     double exchange_seconds = 0;
   };
 

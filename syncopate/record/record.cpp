@@ -63,6 +63,7 @@ Json to_json(const RunRecord& r) {
             {"skipped_steps", r.skipped_steps},
             {"workers", r.workers},
             {"steps", r.steps},
+            {"ended", r.ended},
             {"examples", r.examples},
             {"ms_per_iteration", r.ms_per_iteration},
             {"compute_ms", r.compute_ms},
@@ -77,6 +78,7 @@ Json to_json(const RunRecord& r) {
             {"run_dir", r.run_dir}};
   if (!r.updates.empty()) json["updates"] = r.updates;
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
+  if (!r.shares.empty()) json["shares"] = r.shares;
   return json;
 }
 
@@ -137,6 +139,7 @@ RunRecord run_from_json(const Json& j) {
   r.skipped_steps = j.value("skipped_steps", int64_t{0});
   j.at("workers").get_to(r.workers);
   j.at("steps").get_to(r.steps);
+  r.ended = j.value("ended", "steps");
   j.at("examples").get_to(r.examples);
   j.at("ms_per_iteration").get_to(r.ms_per_iteration);
   j.at("compute_ms").get_to(r.compute_ms);
@@ -152,6 +155,7 @@ RunRecord run_from_json(const Json& j) {
   r.codec = j.value("codec", "none");
   r.updates = j.value("updates", std::vector<int64_t>());
   r.staleness = j.value("staleness", std::vector<std::vector<int64_t>>());
+  r.shares = j.value("shares", std::vector<int64_t>{});
   return r;
 }
 

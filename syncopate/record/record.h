@@ -67,6 +67,8 @@ struct RunRecord {
   double bytes_sent_per_step = 0;  ///< by one worker: the mean over workers
   double train_loss = 0;           ///< mean over the last tenth of the steps
   double train_seconds = 0;
+  std::vector<int64_t> shares;  ///< of a global batch, by worker, at the end; empty: equal
+  std::string ended = "steps";  ///< why: all its "steps" are made, a "plateau", or the "time limit"
   std::vector<EpochRecord> epochs;
   std::optional<EvalRecord> eval;
   std::string run_dir;

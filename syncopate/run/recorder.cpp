@@ -1,6 +1,7 @@
 #include "syncopate/run/recorder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -88,6 +89,11 @@ void Recorder::epoch(const record::EpochRecord& record) {
 }
 
 void Recorder::saved(int64_t) {}
+
+void Recorder::shares(int64_t step, const std::vector<int64_t>& shares) {
+  progress_.say(
+      fmt::format("after step {} the workers take {} examples a step", step, fmt::join(shares, ", ")));
+}
 
 bool Recorder::stop_requested() {
   const bool stop = stop_requested_();

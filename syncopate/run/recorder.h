@@ -29,6 +29,7 @@ class Recorder : public train::Listener {
   void eval(const record::EvalRecord& record) override;
   void epoch(const record::EpochRecord& record) override;
   void saved(int64_t step) override;
+  void shares(int64_t step, const std::vector<int64_t>& shares) override;
   bool stop_requested() override;
 
   void begin();  ///< a new run: fresh files

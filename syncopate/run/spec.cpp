@@ -23,6 +23,20 @@ void require_one_of(const char* name, const std::string& value, const std::vecto
   throw ConfigError("{} must be {}, got \"{}\"", name, fmt::join(choices, ", "), value);
 }
 
+void require_balance_fits(const RunSpec& spec) {
+  if (spec.train.balance_every < 1)
+    throw ConfigError("train.balance_every must be 1 or more, got {}", spec.train.balance_every);
+  // Elsewhere a faster worker takes more batches, or its own count weighs its model.
+  static const std::set<std::string> together{"single", "gather-scatter", "all-reduce", "ddp",
+                                              "data-parallel"};
+  if (spec.train.balance && !together.contains(spec.strategy.name)) {
+    throw ConfigError(
+        "--balance shares out the batches of workers that make every step together, but {} does not; use "
+        "{} there",
+        spec.strategy.name, fmt::join(together, ", "));
+  }
+}
+
 }  // namespace
 
 void RunSpec::Task::describe(Fields& fields) {
@@ -130,6 +144,10 @@ void RunSpec::Optim::describe(Fields& fields) {
   fields.add("clip", clip, "limit of the global gradient norm; 0: off", "clip");
   fields.add("label_smoothing", label_smoothing, "share of a label that is spread over all classes",
              "label-smoothing");
+  fields.add("plateau_factor", plateau_factor,
+             "what the rate is multiplied by when evaluations get no better; 1: off");
+  fields.add("plateau_patience", plateau_patience,
+             "evaluations in a row without a better test loss before that");
 }
 
 void RunSpec::Train::describe(Fields& fields) {
@@ -145,6 +163,12 @@ void RunSpec::Train::describe(Fields& fields) {
   fields.add("save_every", save_every, "steps between checkpoints; 0: at the end of every epoch",
              "save-every");
   fields.add("eval_batch", eval_batch, "examples per batch of an evaluation; 0: as suits the task");
+  fields.add("patience", patience,
+             "end after so many evaluations in a row without a better test loss; 0: never", "patience");
+  fields.add("time_limit", time_limit, "seconds after which the run ends in order; 0: none", "time-limit");
+  fields.add("balance", balance, "give each worker a share of the global batch that matches its speed",
+             "balance");
+  fields.add("balance_every", balance_every, "--balance: steps between looks at the workers' speeds");
 }
 
 void RunSpec::Comm::describe(Fields& fields) {
@@ -282,6 +306,16 @@ void RunSpec::validate() const {
   require_one_of("codec.error_feedback", codec.error_feedback, {"auto", "true", "false"});
   require_codec(*this);
   require_settings(*this);
+  require_balance_fits(*this);
+  if (train.patience < 0) throw ConfigError("--patience must be 0 (off) or more, got {}", train.patience);
+  if (!(train.time_limit >= 0) || !std::isfinite(train.time_limit))
+    throw ConfigError("--time-limit must be 0 (none) or more seconds, got {}", train.time_limit);
+  if (!(optim.plateau_factor > 0 && optim.plateau_factor <= 1)) {
+    throw ConfigError("optim.plateau_factor must be above 0 and at most 1 (off), got {}",
+                      optim.plateau_factor);
+  }
+  if (optim.plateau_patience < 1)
+    throw ConfigError("optim.plateau_patience must be 1 or more, got {}", optim.plateau_patience);
   examples_per_step();
   if (train.epochs < 0 || train.steps < 0) throw ConfigError("--epochs and --steps must be 1 or more");
   if (train.epochs > 0 && train.steps > 0)
@@ -300,6 +334,11 @@ void RunSpec::validate() const {
   if (task.stride < 0) throw ConfigError("task.stride must be 0 or more, got {}", task.stride);
   require_one_of("task.documents", task.documents, {"auto", "line", "blank"});
   require_one_of("model.batch_norm", model.batch_norm, {"local", "broadcast", "sync"});
+  if (runs_in_one_process(strategy.name) && model.batch_norm == "sync" && compute.device != "cpu") {
+    // One thread of autograd computes all gradients of a GPU: a replica that waited there for another would
+    // wait for itself.
+    throw ConfigError("model.batch_norm=sync cannot be used with {} on a GPU; use ddp", strategy.name);
+  }
   if (!(optim.label_smoothing >= 0 && optim.label_smoothing < 1)) {
     throw ConfigError("--label-smoothing must be at least 0 and below 1, got {}", optim.label_smoothing);
   }
@@ -320,10 +359,11 @@ void RunSpec::validate() const {
 }
 
 bool may_change_on_resume(const std::string& field) {
-  static const std::set<std::string> free{
-      "comm.timeout",           "comm.drill",       "comm.slow",        "strategy.servers", "compute.threads",
-      "compute.loader_threads", "train.save_every", "train.eval_batch", "train.eval_every", "train.steps",
-      "train.epochs",           "task.data",        "model.vocab"};
+  static const std::set<std::string> free{"comm.timeout",     "comm.drill",       "comm.slow",
+                                          "strategy.servers", "compute.threads",  "compute.loader_threads",
+                                          "train.save_every", "train.eval_batch", "train.eval_every",
+                                          "train.steps",      "train.epochs",     "task.data",
+                                          "model.vocab",      "train.patience",   "train.time_limit"};
   return free.contains(field);
 }
 

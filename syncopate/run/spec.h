@@ -99,6 +99,8 @@ struct RunSpec {
     int64_t base_batch = 256;
     double clip = 1;
     double label_smoothing = 0;
+    double plateau_factor = 1;
+    int64_t plateau_patience = 2;
     void describe(Fields& fields);
   } optim;
 
@@ -112,6 +114,10 @@ struct RunSpec {
     std::string eval_every = "epoch";
     int64_t save_every = 0;
     int64_t eval_batch = 0;
+    int64_t patience = 0;
+    double time_limit = 0;
+    bool balance = false;
+    int64_t balance_every = 32;
     void describe(Fields& fields);
   } train;
 

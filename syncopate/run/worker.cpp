@@ -158,6 +158,11 @@ class Worker {
          .eval_batch = spec_.eval_batch(),
          .broadcast_buffers = spec_.model.batch_norm == "broadcast",
          .seed = static_cast<uint64_t>(spec_.train.seed),
+         .control = {.patience = spec_.train.patience,
+                     .plateau_factor = spec_.optim.plateau_factor,
+                     .plateau_patience = spec_.optim.plateau_patience,
+                     .time_limit = spec_.train.time_limit},
+         .balance = balance(),
          .checkpoint = folder_.checkpoint(),
          .inputs = inputs_of(materials),
          .environment = environment(steps)});
@@ -168,6 +173,9 @@ class Worker {
       recorder.say(fmt::format("stopped after step {}; continue with --resume --out {}", trained.steps,
                                folder_.path.string()));
     } else if (world_.rank == 0) {
+      if (trained.ended != "steps") {
+        recorder.say(fmt::format("ended after step {} of {}: {}", trained.steps, steps, trained.ended));
+      }
       membership_.status(trained.steps, "saving the model");
       result.record = conclude(materials, recorder, trained);
     }
@@ -205,6 +213,11 @@ class Worker {
       path = choose_folder(spec_, options_.out, options_.resume).path.string();
     }
     folder_.path = comm::share_text(group, path, 0);
+  }
+
+  std::optional<train::BalanceOptions> balance() const {
+    if (!spec_.train.balance) return std::nullopt;
+    return train::BalanceOptions{.every = spec_.train.balance_every};
   }
 
   static nlohmann::ordered_json inputs_of(const Materials& materials) {
@@ -281,6 +294,8 @@ class Worker {
     record.device = compute_.device;
     record.precision = compute_.precision;
     record.skipped_steps = trained.skipped;
+    record.shares = trained.shares;
+    record.ended = trained.ended;
     save_model(folder_.model(), materials.save);
     write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
     write_file_atomically(folder_.done(), "");

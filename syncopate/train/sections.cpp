@@ -22,9 +22,11 @@ int64_t Trainer::run_section(parallel::FreeRunning& strategy, int64_t first) {
   const comm::Meter before = parts_.group.meter();
   const int64_t last = section_end(first);
   strategy.open(parts_.replica, first, last);
+  bool time_is_up = false;
   // A ticket is taken one update ahead, so that its data are prepared meanwhile.
   const auto take = [&] {
-    const std::optional<int64_t> ticket = strategy.take(parts_.listener.stop_requested());
+    time_is_up = parts_.group.rank() == 0 && control_.time_is_up();
+    const std::optional<int64_t> ticket = strategy.take(time_is_up || parts_.listener.stop_requested());
     if (ticket) parts_.loader.request(*ticket);
     return ticket;
   };
@@ -42,29 +44,30 @@ int64_t Trainer::run_section(parallel::FreeRunning& strategy, int64_t first) {
   const double seconds = watch.seconds();
   sums_.seconds += seconds;
   result_.seconds += seconds;
-  result_.interrupted = done < last;
   epoch_ended_ = done > first && done % parts_.loader.steps_per_epoch() == 0;
 
   std::vector<record::StepRecord> records;
-  for (const Step& step : updates_of_all(mine)) {
+  for (const Step& step : updates_of_all(mine, time_is_up)) {
     sums_.epoch = step.epoch;
     sums_.loss += step.outcome.sum;
     sums_.count += step.outcome.count;
     records.push_back(step.record);
   }
+  result_.interrupted = done < last && !time_is_up_;
   parts_.listener.updates(records);
   return done;
 }
 
-std::vector<Trainer::Step> Trainer::updates_of_all(const std::vector<Step>& mine) {
+std::vector<Trainer::Step> Trainer::updates_of_all(const std::vector<Step>& mine, bool time_is_up) {
   constexpr int64_t kNumbers = 13;
   comm::Group& group = parts_.group;
   const auto own = static_cast<int64_t>(mine.size());
   std::vector<at::Tensor> counts, rows;
-  for (int rank = 0; rank < group.size(); ++rank) counts.push_back(at::zeros({1}, at::kLong));
-  group.all_gather(counts, at::full({1}, own, at::kLong)).wait();
+  for (int rank = 0; rank < group.size(); ++rank) counts.push_back(at::zeros({2}, at::kLong));
+  group.all_gather(counts, at::tensor({own, int64_t{time_is_up}}, at::kLong)).wait();
+  time_is_up_ = counts[0][1].item<int64_t>() > 0;
   int64_t most = 0;
-  for (const at::Tensor& count : counts) most = std::max(most, count.item<int64_t>());
+  for (const at::Tensor& count : counts) most = std::max(most, count[0].item<int64_t>());
   const at::Tensor table = at::zeros({most, kNumbers}, at::kDouble);
   for (int64_t i = 0; i < own; ++i) {
     const Step& step = mine[static_cast<size_t>(i)];
@@ -90,7 +93,7 @@ std::vector<Trainer::Step> Trainer::updates_of_all(const std::vector<Step>& mine
   updates_.resize(static_cast<size_t>(group.size()));
   std::vector<Step> all;
   for (size_t rank = 0; rank < rows.size(); ++rank) {
-    const int64_t count = counts[rank].item<int64_t>();
+    const int64_t count = counts[rank][0].item<int64_t>();
     updates_[rank] += count;
     for (int64_t i = 0; i < count; ++i) {
       const double* const n = rows[rank].data_ptr<double>() + i * kNumbers;

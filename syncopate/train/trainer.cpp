@@ -36,14 +36,17 @@ Trainer::Trainer(Parts parts, TrainerOptions options)
     : parts_(parts),
       options_(std::move(options)),
       lockstep_(parts.replica, parts.engine, parts.strategy, parts.group),
-      counters_(at::zeros({4}, at::kDouble)) {}
+      control_(options_.control),
+      counters_(at::zeros({4}, at::kDouble)) {
+  if (options_.balance) balance_.emplace(parts_.group, parts_.loader.global_batch(), *options_.balance);
+}
 
 TrainResult Trainer::run(bool resume) {
   parts_.strategy.start(parts_.replica);
   const int64_t first = resume ? restore() : 0;
   parts_.loader.seek(first);
   result_.steps = first;
-  while (result_.steps < options_.steps && !result_.interrupted) {
+  while (result_.steps < options_.steps && !result_.interrupted && !ends_early()) {
     const int64_t done = result_.steps = advance(result_.steps);
     if (done == options_.steps) result_.interrupted = false;  // nothing was left to interrupt
     if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
@@ -58,6 +61,7 @@ TrainResult Trainer::run(bool resume) {
     settle();
   }
   result_.bytes_sent = bytes_sent_by_all();
+  if (balance_) result_.shares = balance_->shares();
   if (parts_.replica.loss_scale != nullptr) result_.skipped = parts_.replica.loss_scale->skipped();
   if (auto* const free = parts_.strategy.free_running()) {
     result_.updates = updates_;
@@ -71,6 +75,15 @@ int64_t Trainer::advance(int64_t step) {
   if (auto* const free = parts_.strategy.free_running()) return run_section(*free, step);
   result_.interrupted = !train_step(step);
   return step + 1;
+}
+
+bool Trainer::ends_early() {
+  if (time_is_up_) {
+    result_.ended = "time limit";
+  } else if (control_.out_of_patience()) {
+    result_.ended = "plateau";
+  }
+  return result_.ended != "steps";
 }
 
 bool Trainer::buffers_differ() const {
@@ -154,7 +167,7 @@ Trainer::Step Trainer::one_step(int64_t step) {
   const bool together = parts_.strategy.free_running() == nullptr;
   epoch_ended_ = batches.last_of_epoch;
   replica.step = step;
-  replica.lr = parts_.schedule.lr(step / options_.updates_per_step);
+  replica.lr = parts_.schedule.lr(step / options_.updates_per_step) * control_.rate_factor();
   replica.apply_seconds = 0;
   if (options_.broadcast_buffers && parts_.group.size() > 1) {
     for (const auto& [name, buffer] : replica.model.buffers()) parts_.group.broadcast(buffer, 0).wait();
@@ -171,13 +184,19 @@ Trainer::Step Trainer::one_step(int64_t step) {
   done.outcome = lockstep_.step(batches.micro, noise,
                                 {.phase = [&](const char* name) { phase(step + 1, name); },
                                  .stop = [&] { return parts_.listener.stop_requested(); },
+                                 .time_is_up = [&] { return control_.time_is_up(); },
                                  .talk = accounts});
+  const double seconds = watch.seconds();
+  if (balance_) {
+    const double blocked = (parts_.group.meter() - before).total().seconds;
+    balance(batches, seconds - data_seconds - blocked, step + 1);
+  }
   record::StepRecord& record = done.record;
   record.step = step + 1;
   record.loss = done.outcome.count > 0 ? done.outcome.sum / done.outcome.count : 0;
   record.lr = replica.lr;
   record.examples = batches.global_examples;
-  record.ms = 1e3 * watch.seconds();
+  record.ms = 1e3 * seconds;
   record.exchange_ms = 1e3 * done.outcome.exchange_seconds;
   record.data_ms = 1e3 * data_seconds;
   record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
@@ -188,6 +207,7 @@ Trainer::Step Trainer::one_step(int64_t step) {
 
 bool Trainer::train_step(int64_t step) {
   const Step done = one_step(step);
+  time_is_up_ = done.outcome.time_is_up;
   bytes_sent_ += done.record.bytes_sent;
   sums_.epoch = done.epoch;
   if (done.outcome.talked) {
@@ -198,6 +218,15 @@ bool Trainer::train_step(int64_t step) {
   result_.seconds += done.record.ms / 1e3;
   parts_.listener.step(done.record, done.own_loss());
   return !done.outcome.stop;
+}
+
+void Trainer::balance(const data::StepBatches& batches, double seconds, int64_t steps_done) {
+  int64_t examples = 0;
+  for (const tensor::Batch& batch : batches.micro) examples += batch.size();
+  balance_->measure(examples, seconds);
+  if (!balance_->adjust(steps_done)) return;
+  parts_.loader.set_shares(balance_->shares());
+  parts_.listener.shares(steps_done, balance_->shares());
 }
 
 void Trainer::end_of_epoch(int64_t steps_done) {
@@ -229,6 +258,7 @@ void Trainer::evaluate_now(int64_t steps_done) {
   for (size_t i = 0; i < own.size(); ++i) at::Tensor(mine[i].tensor).copy_(own[i]);
   record.step = steps_done;
   record.model = parts_.strategy.settled();
+  control_.evaluated(record.loss);
   result_.eval = record;
   eval_step_ = steps_done;
   ++evals_;
@@ -255,6 +285,7 @@ void Trainer::save(int64_t steps_done) {
                         {"seconds", result_.seconds},
                         {"updates", updates_},
                         {"evals", evals_},
+                        {"control", control_.state()},
                         {"eval", result_.eval ? record::to_json(*result_.eval) : nlohmann::ordered_json()},
                         {"epoch", sums_.epoch},
                         {"epoch_loss", sums_.loss},
@@ -267,6 +298,7 @@ void Trainer::save(int64_t steps_done) {
       const auto [value, good_steps, skipped] = scale->state();
       checkpoint.state["loss_scale"] = {value, good_steps, skipped};
     }
+    if (balance_) checkpoint.state["shares"] = balance_->shares();
     save_checkpoint(options_.checkpoint, checkpoint);
   }
   parts_.listener.saved(steps_done);
@@ -300,6 +332,11 @@ int64_t Trainer::restore() {
         {.value = scale.at(0), .good_steps = scale.at(1), .skipped = scale.at(2)});
   }
   if (ranks_count_apart()) take_counters();
+  if (balance_ && state.contains("shares")) {
+    balance_->restore(state.at("shares"));
+    parts_.loader.set_shares(balance_->shares());
+  }
+  if (state.contains("control")) control_.restore(state.at("control"));
   evals_ = state.at("evals");
   if (!state.at("eval").is_null()) {
     result_.eval = record::eval_from_json(state.at("eval"));

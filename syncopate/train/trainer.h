@@ -17,6 +17,8 @@
 #include "syncopate/parallel/lockstep.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"
+#include "syncopate/train/balance.h"
+#include "syncopate/train/control.h"
 #include "syncopate/train/metric.h"
 
 namespace syncopate::train {
@@ -30,8 +32,10 @@ struct TrainerOptions {
   int64_t eval_batch = 64;
   bool broadcast_buffers = false;  ///< every step begins with rank 0's buffers (batch norms' statistics)
   uint64_t seed = 0;
-  std::filesystem::path checkpoint;    ///< empty: none
-  nlohmann::ordered_json inputs;       ///< what a run that resumes must have in common: data, vocabulary
+  ControlOptions control{};
+  std::optional<BalanceOptions> balance{};  ///< none: every worker has the same share of a batch
+  std::filesystem::path checkpoint;         ///< empty: none
+  nlohmann::ordered_json inputs;            ///< what a run that resumes must have in common: data, vocabulary
   nlohmann::ordered_json environment;  ///< kept in checkpoints: what the bits depend on beside the settings
 };
 
@@ -52,12 +56,15 @@ class Listener {
   virtual void eval(const record::EvalRecord&) {}
   virtual void epoch(const record::EpochRecord&) {}
   virtual void saved(int64_t /*step*/) {}
+  /// From the next step on workers have these shares of a global batch.
+  virtual void shares(int64_t /*step*/, const std::vector<int64_t>& /*shares*/) {}
   virtual bool stop_requested() { return false; }
 };
 
 struct TrainResult {
   int64_t steps = 0;
   bool interrupted = false;
+  std::string ended = "steps";  ///< why it ended: all its "steps" are made, a "plateau", or the "time limit"
   std::vector<record::EpochRecord> epochs;
   std::optional<record::EvalRecord> eval;  ///< of the final parameters
   int64_t skipped = 0;                     ///< steps left out because an fp16 gradient overflowed
@@ -66,6 +73,7 @@ struct TrainResult {
   /// Where workers run free, by worker: how many updates it made, and how stale they were.
   std::vector<int64_t> updates;
   std::vector<std::vector<int64_t>> staleness;
+  std::vector<int64_t> shares;  ///< of a global batch, by rank; empty: equal
 };
 
 /// The training loop. Owns nothing it is given; all of it must outlive the trainer.
@@ -102,11 +110,15 @@ class Trainer {
   Step one_step(int64_t step);
   int64_t run_section(parallel::FreeRunning& strategy, int64_t first);  ///< returns the steps done then
   int64_t section_end(int64_t first) const;
-  std::vector<Step> updates_of_all(const std::vector<Step>& mine);  ///< in order. Collective
+  /// In order; also takes rank 0's word that time is up. Collective.
+  std::vector<Step> updates_of_all(const std::vector<Step>& mine, bool time_is_up);
+  bool ends_early();  ///< notes why; alike on all ranks
   void end_of_epoch(int64_t steps_done);
   void evaluate_now(int64_t steps_done);
   void save(int64_t steps_done);
   int64_t restore();
+  /// This rank computed for `seconds` of the step.
+  void balance(const data::StepBatches& batches, double seconds, int64_t steps_done);
   double bytes_sent_by_all();  ///< collective
   /// Ranks may differ in what their batch norms have seen.
   bool buffers_differ() const;
@@ -126,6 +138,9 @@ class Trainer {
   Parts parts_;
   TrainerOptions options_;
   parallel::Lockstep lockstep_;
+  Control control_;
+  bool time_is_up_ = false;  ///< as rank 0 told all
+  std::optional<Balance> balance_;
   TrainResult result_;
   /// Sums over the epoch so far, part of a checkpoint.
   struct EpochSums {

@@ -53,6 +53,31 @@ Ids ids_of(const StepBatches& batches) {
   return ids;
 }
 
+TEST(Loader, SharesChangeWhatComesNextAndNothingBefore) {
+  std::vector<std::unique_ptr<Loader>> loaders;
+  for (int rank = 0; rank < 3; ++rank) {
+    loaders.push_back(std::make_unique<Loader>(
+        numbers(50), LoaderOptions{.global_batch = 12, .workers = 3, .rank = rank, .seed = 5}));
+  }
+  Sampler sampler(50, 12, 5, true);
+  const auto expect_step = [&](int64_t step, const std::vector<size_t>& sizes) {
+    Ids joined;
+    for (size_t rank = 0; rank < 3; ++rank) {
+      const Ids mine = ids_of(loaders[rank]->next());
+      EXPECT_EQ(mine.size(), sizes[rank]) << "step " << step << " rank " << rank;
+      joined.insert(joined.end(), mine.begin(), mine.end());
+    }
+    EXPECT_EQ(joined, sampler.batch(step));
+  };
+  for (int64_t step = 0; step < 3; ++step) expect_step(step, {4, 4, 4});
+  for (auto& loader : loaders) loader->set_shares({8, 3, 1});
+  expect_step(3, {8, 3, 1});
+  expect_step(4, {1, 0, 1});  // what is left of the epoch: two examples
+  expect_step(5, {8, 3, 1});
+  for (auto& loader : loaders) loader->set_shares({});
+  expect_step(6, {4, 4, 4});
+}
+
 TEST(Loader, GivesWhatTheSamplerSays) {
   Loader loader(numbers(21), {.global_batch = 8, .workers = 2, .rank = 1, .accumulate = 2, .seed = 5});
   Sampler sampler(21, 8, 5, true);

@@ -73,12 +73,18 @@ class ToyData : public data::Dataset {
 /// Weighs every rank's own mean alike, however many examples it had.
 class MeanOfMeans : public parallel::Strategy {
  public:
-  MeanOfMeans(std::unique_ptr<parallel::Strategy> inner, const comm::Group& group)
-      : inner_(std::move(inner)), group_(group) {}
+  MeanOfMeans(std::unique_ptr<parallel::Strategy> inner, const comm::Group& group,
+              const std::vector<int64_t>& shares)
+      : inner_(std::move(inner)), group_(group), shares_(shares) {}
   void start(parallel::Replica& replica) override { inner_->start(replica); }
+  void before_backward(parallel::Replica& replica, bool last_micro) override {
+    inner_->before_backward(replica, last_micro);
+  }
   void step(parallel::Replica& replica) override {
     const auto global = static_cast<int64_t>(replica.count);
-    const auto mine = static_cast<double>(data::share(global, group_.size(), group_.rank()).size());
+    const data::Range range = shares_.empty() ? data::share(global, group_.size(), group_.rank())
+                                              : data::share(global, shares_, group_.rank());
+    const auto mine = static_cast<double>(range.size());
     replica.params.grads.mul_(replica.count / (group_.size() * mine));
     inner_->step(replica);
   }
@@ -86,6 +92,7 @@ class MeanOfMeans : public parallel::Strategy {
  private:
   std::unique_ptr<parallel::Strategy> inner_;
   const comm::Group& group_;
+  const std::vector<int64_t>& shares_;  ///< empty: equal
 };
 
 class LossListener : public train::Listener {
@@ -98,13 +105,17 @@ class LossListener : public train::Listener {
         stop_after_(rig.stop_after) {}
   void step(const record::StepRecord& record, double) override {
     losses_.push_back(record.loss);
-    if (first_) trace_.bytes.push_back(record.bytes_sent);
-    ++done_;
+    if (first_) {
+      trace_.bytes.push_back(record.bytes_sent);
+      trace_.rates.push_back(record.lr);
+    }
+    ++done;
   }
-  void update(const record::StepRecord&, double) override { ++done_; }
+  void update(const record::StepRecord&, double) override { ++done; }
   void updates(const std::vector<record::StepRecord>& records) override {
     for (const record::StepRecord& record : records) losses_.push_back(record.loss);
   }
+  void shares(int64_t, const std::vector<int64_t>& now) override { current_shares = now; }
   void eval(const record::EvalRecord& record) override {
     if (first_) trace_.evals.push_back(record);
   }
@@ -114,14 +125,17 @@ class LossListener : public train::Listener {
       if (name == "parameters") trace_.saved.emplace_back(step, tensor);
     }
   }
-  bool stop_requested() override { return stop_after_ > 0 && done_ + 1 >= stop_after_; }
+  bool stop_requested() override { return stop_after_ > 0 && done + 1 >= stop_after_; }
+
+  int64_t done = 0;
+  std::vector<int64_t> current_shares;
 
  private:
   std::vector<double>& losses_;
   Trace& trace_;
   std::filesystem::path checkpoint_;
   bool first_;
-  int64_t stop_after_, done_ = 0;
+  int64_t stop_after_;
 };
 
 run::RunSpec spec_of(const Rig& rig) {
@@ -161,7 +175,9 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   parallel::Replica replica{
       .model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
   auto strategy = run::make_strategy(spec, group, rig.steps, &world);
-  if (rig.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group);
+  LossListener listener(rig, group.rank() == 0, trace, losses);
+  if (rig.mean_of_means)
+    strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group, listener.current_shares);
   parallel::LocalEngine engine;
   const bool free = spec.runs_free();
   const int64_t updates_per_step = free ? rig.workers : 1;
@@ -173,7 +189,21 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                                                    .on_demand = free});
   const auto schedule = run::make_schedule(rig.optim, rig.steps, rig.global_batch);
   const auto test = toy_data(31, 18);
-  LossListener listener(rig, group.rank() == 0, trace, losses);
+  const auto rank = static_cast<size_t>(group.rank());
+  train::ControlOptions control{.patience = rig.patience,
+                                .plateau_factor = rig.plateau_factor,
+                                .plateau_patience = 1,
+                                .time_limit = rig.time_limit};
+  if (!rig.steps_per_second.empty()) {
+    control.clock = [&] { return static_cast<double>(listener.done + 1) / rig.steps_per_second[rank]; };
+  }
+  std::optional<train::BalanceOptions> balance;
+  if (!rig.seconds_per_example.empty()) {
+    balance =
+        train::BalanceOptions{.first = 4, .every = rig.balance_every, .cost = [&](int64_t examples, double) {
+                                return static_cast<double>(examples) * rig.seconds_per_example[rank];
+                              }};
+  }
   train::Trainer trainer({.replica = replica,
                           .engine = engine,
                           .strategy = *strategy,
@@ -189,13 +219,18 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                           .save_every = rig.save_every * updates_per_step,
                           .eval_batch = kEvalBatch,
                           .seed = rig.seed,
+                          .control = control,
+                          .balance = balance,
                           .checkpoint = rig.checkpoint,
                           .inputs = {},
                           .environment = nlohmann::ordered_json::object()});
   const train::TrainResult result = trainer.run(rig.resume);
   params.check_views();
-  trace.parameters[static_cast<size_t>(group.rank())] = params.values.clone();
+  trace.parameters[rank] = params.values.clone();
+  trace.ended[rank] = result.ended;
+  trace.steps[rank] = result.steps;
   if (group.rank() > 0) return;
+  trace.shares = result.shares;
   trace.updates = result.updates;
   trace.staleness = result.staleness;
   if (!result.eval) return;
@@ -227,6 +262,8 @@ Trace train(const Rig& rig) {
   Trace trace;
   const auto workers = static_cast<size_t>(rig.workers);
   trace.parameters.resize(workers);
+  trace.ended.resize(workers);
+  trace.steps.resize(workers);
   std::vector<std::vector<double>> losses(workers);
   std::vector<std::exception_ptr> failures(workers);
   const auto ranks = workers + static_cast<size_t>(spec_of(rig).servers());

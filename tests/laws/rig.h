@@ -35,6 +35,14 @@ struct Rig {
   bool resume = false;
   bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
   int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
+  /// Balance shares where rank r seems to need speeds[r] seconds for an example; empty: equal shares.
+  std::vector<double> seconds_per_example{};
+  int64_t balance_every = 16;
+  int64_t patience = 0;
+  double plateau_factor = 1;
+  double time_limit = 0;
+  /// By rank: how many steps its clock sees pass in a second; with time_limit.
+  std::vector<double> steps_per_second{};
 };
 
 struct Trace {
@@ -46,7 +54,11 @@ struct Trace {
   std::vector<std::pair<int64_t, at::Tensor>> saved{};  ///< steps done and the parameters of each checkpoint
   std::vector<int64_t> updates{};                       ///< by worker, where they run free
   std::vector<std::vector<int64_t>> staleness{};
-  std::string evaluated{};  ///< which model that is the accuracy of
+  std::string evaluated{};           ///< which model that is the accuracy of
+  std::vector<int64_t> shares{};     ///< at the end
+  std::vector<double> rates{};       ///< by step
+  std::vector<std::string> ended{};  ///< why, by rank
+  std::vector<int64_t> steps{};      ///< by rank
 };
 
 /// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""What --balance gains when one of two workers is slow: equal and balanced shares in turn, on this machine.
+
+    bench/uneven.py [--build build] [--rounds 3] [--steps 120] [--speed 0.5] [--out report.md]
+
+Two workers with one thread each, started by hand. The second has only a part of a core, by a CPU quota (cgroup v1 or v2,
+which needs root). Balanced and equal runs have the same settings and global batches. Reported are examples per second over
+whole runs, the steps before the first look at the speeds included, and over the second half of the steps.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PERIOD_US = 20_000  # short against a step, so that a worker is slow rather than stopped now and then
+
+
+@contextlib.contextmanager
+def slow_group(speed):
+    """A control group whose processes together get `speed` of one core; yields the file that takes their numbers."""
+    first = pathlib.Path("/sys/fs/cgroup/cpu")
+    folder = (first if first.exists() else pathlib.Path("/sys/fs/cgroup")) / f"syncopate-uneven-{os.getpid()}"
+    try:
+        folder.mkdir()
+        quota = int(speed * PERIOD_US)
+        if first.exists():
+            (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (folder / "cpu.cfs_quota_us").write_text(str(quota))
+        else:
+            (folder / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+    except OSError as error:
+        sys.exit(f"cannot limit a worker's CPU: {error}; this needs root and a writable /sys/fs/cgroup")
+    try:
+        yield folder / "cgroup.procs"
+    finally:
+        folder.rmdir()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run(program, settings, group, balance):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="uneven-"))
+    command = [program, "train", *settings, "--world-size", "2", "--master", f"127.0.0.1:{free_port()}", "--threads", "1",
+               "--out", folder / "run", *(["--balance"] if balance else [])]
+    workers = []
+    for rank in range(2):
+        enter = (lambda: group.write_text(str(os.getpid()))) if rank == 1 else None
+        workers.append(subprocess.Popen([*command, "--rank", str(rank)], stderr=subprocess.PIPE, text=True, preexec_fn=enter))
+    errors = [worker.communicate()[1] for worker in workers]
+    if any(worker.returncode for worker in workers):
+        sys.exit("a run failed:\n" + "\n".join(errors))
+    steps = [json.loads(line) for line in (folder / "run/steps.jsonl").read_text().splitlines()]
+    result = json.loads((folder / "run/result.json").read_text())
+    shutil.rmtree(folder)
+    rate = lambda part: sum(s["examples"] for s in part) / sum(s["ms"] for s in part) * 1e3
+    return {"whole": rate(steps[1:]), "late": rate(steps[len(steps) // 2:]), "loss": result["train_loss"],
+            "shares": result.get("shares")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--batch", type=int, default=64, help="examples per step over both workers")
+    parser.add_argument("--model", default="bert-mini")
+    parser.add_argument("--speed", type=float, default=0.5, help="of the second worker, in cores")
+    parser.add_argument("--out", type=pathlib.Path)
+    options = parser.parse_args()
+    settings = ["--task", "supersense", "--model", options.model, "--strategy", "ddp", "--global-batch", str(options.batch),
+                "--steps", str(options.steps), "--limit", "4000", "--set", "task.test_limit=16"]
+    rows = []
+    with slow_group(options.speed) as group:
+        for number in range(options.rounds):
+            rows.append([run(options.build / "syncopate", settings, group, balance) for balance in (False, True)])
+            print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
+    lines = ["| round | equal, examples/s | balanced | ratio | second half: equal | balanced | ratio | final shares |",
+             "|---|---|---|---|---|---|---|---|"]
+    ratios = {"whole": [], "late": []}
+    for number, (equal, balanced) in enumerate(rows):
+        cells = []
+        for part in ratios:
+            ratios[part].append(balanced[part] / equal[part])
+            cells += [f"{equal[part]:.1f}", f"{balanced[part]:.1f}", f"{ratios[part][-1]:.2f}"]
+        lines.append("| {} | {} | {} |".format(number + 1, " | ".join(cells), " + ".join(map(str, balanced["shares"]))))
+    worst = max(abs(a["loss"] - b["loss"]) / b["loss"] for b, a in rows)
+    lines += ["", f"- medians of the ratios: {statistics.median(ratios['whole']):.2f} over whole runs, "
+              f"{statistics.median(ratios['late']):.2f} over their second halves",
+              f"- training losses of a pair differ by at most {100 * worst:.1f} % (dropout falls elsewhere)",
+              f"- {options.model}, {options.batch} examples a step, {options.steps} steps, the second worker has {options.speed} "
+              "of a core"]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.out:
+        options.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

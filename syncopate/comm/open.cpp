@@ -2,6 +2,7 @@
 
 #include "syncopate/comm/gloo.h"
 #include "syncopate/comm/inproc.h"
+#include "syncopate/comm/staged.h"
 
 namespace syncopate::comm {
 
@@ -28,7 +29,7 @@ Membership open(const CommOptions& options) {
   Encounter encounter = meet(options.meeting, options.rank, options.size, options.timeout);
   membership.server = std::move(encounter.server);
   membership.lifeline = std::move(encounter.lifeline);
-  membership.group = open_gloo(membership.lifeline, options.timeout, options.interface_address);
+  membership.group = staged(open_gloo(membership.lifeline, options.timeout, options.interface_address));
   return membership;
 }
 

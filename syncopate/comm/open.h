@@ -29,7 +29,8 @@ struct Membership {
   void leave();                                         ///< says goodbye; the group is gone afterwards
 };
 
-/// The only function that knows all backends: the group of one when size is 1, else Gloo.
+/// The only function that knows all backends: the group of one when size is 1, else Gloo, which tensors of a
+/// GPU reach through the host.
 Membership open(const CommOptions& options);
 
 }  // namespace syncopate::comm

@@ -65,9 +65,11 @@ struct JointBatchNorm : torch::autograd::Function<JointBatchNorm> {
     at::Tensor weight_grad = at::zeros_like(weight_C), bias_grad = at::zeros_like(weight_C);
     const bool some = x_BCHW.numel() > 0;
     if (some) {
+      // Statistics of the batch are not asked for, but CUDA's kernels want to see that there are none.
+      const at::Tensor none = at::empty({0}, mean_C.options());
       // With mean and variance held fixed: what they add through the batch follows below.
       std::tie(x_grad, weight_grad, bias_grad) =
-          at::native_batch_norm_backward(grads[0], x_BCHW, weight_C, mean_C, var_C, {}, {}, false, eps,
+          at::native_batch_norm_backward(grads[0], x_BCHW, weight_C, mean_C, var_C, none, none, false, eps,
                                          std::array<bool, 3>{true, true, true});
     }
     at::Tensor packed = at::cat({bias_grad, weight_grad}).to(at::kDouble);

@@ -7,8 +7,8 @@
 namespace syncopate::nn {
 
 /// Dropout without stored masks: whether the element in `column` of row `row` is dropped is a hash of (key,
-/// row, column), so that the backward pass computes it again, and any split of the rows over threads, kernels
-/// or devices drops the same elements.
+/// row, column), so that the backward pass computes it again, and any split of the rows over threads or
+/// kernels drops the same elements.
 struct Noise {
   uint64_t key = 0;
   uint32_t drop_below = 0;  ///< an element is dropped where its 32-bit hash is below; 0 drops nothing
@@ -26,7 +26,8 @@ Noise make_noise(uint64_t key, double rate);
 at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns, const at::TensorOptions& options);
 
 /// `x` times its factors, taken as rows of its last dimension. Differentiable. On a GPU the library's own
-/// dropout is used, several times faster there than our hash: see seed_device_noise.
+/// dropout is used, several times faster there than our hash: it drops other elements than the CPU, and
+/// replicas that share a process and a GPU draw from one stream. See seed_device_noise.
 at::Tensor apply_noise(const at::Tensor& x, const Noise& noise);
 
 /// Makes the dropouts that follow on a GPU a function of `key`; does nothing for the CPU.

@@ -14,7 +14,8 @@ namespace syncopate::parallel {
 struct Piece {
   at::Tensor tensor;   ///< contiguous; summed in place
   int64_t offset = 0;  ///< where the slice, or the table, begins in the flat array
-  at::Tensor rows{};   ///< int64, alike on all ranks: `tensor` holds these rows of the table; undefined: all
+  at::Tensor rows{};   ///< int64, on the host, alike on all ranks: `tensor` holds these rows of the table;
+                       ///< undefined: all
 };
 
 /// How ranks bring one tensor together: afterwards it holds, on every rank, the sum over ranks. The division

@@ -12,7 +12,7 @@ void RowExchange::announce(const at::Tensor& mine) {
   in_use_ = at::zeros({rows_}, at::kByte);
   if (mine.defined()) {
     uint8_t* const flags = in_use_.data_ptr<uint8_t>();
-    const at::Tensor flat = mine.reshape({-1}).contiguous();
+    const at::Tensor flat = mine.reshape({-1}).to(at::kCPU).contiguous();
     const int64_t* const numbers = flat.data_ptr<int64_t>();
     for (int64_t i = 0; i < flat.numel(); ++i) flags[numbers[i]] = 1;
   }
@@ -30,13 +30,14 @@ void RowExchange::start(Averager& averager, const tensor::FlatParams& params) {
     summed_ = averager.start({params.grad_of(*entry_), entry_->offset});
     return;
   }
-  packed_ = table_.index_select(0, union_);
+  here_ = union_.to(table_.device());
+  packed_ = table_.index_select(0, here_);
   summed_ = averager.start({packed_, entry_->offset, union_});
 }
 
 at::Tensor RowExchange::finish() {
   summed_.wait();
-  if (union_.defined()) table_.index_copy_(0, union_, packed_);
+  if (union_.defined()) table_.index_copy_(0, here_, packed_);
   return union_;
 }
 

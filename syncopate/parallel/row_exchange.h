@@ -29,7 +29,8 @@ class RowExchange {
   int64_t rows_, width_;
   at::Tensor in_use_;  ///< one byte per row; after the announcement the same on every rank
   comm::Pending announced_, summed_;
-  at::Tensor table_, union_, packed_;
+  at::Tensor table_, packed_;
+  at::Tensor union_, here_;  ///< the rows in use, on the host and where the table is
 };
 
 /// The rows of a table that this rank's micro-batches of the step read, repeats allowed; undefined: none.

@@ -72,7 +72,7 @@ void FlatParams::zero_grads(const std::vector<RowUse>& rows) {
     for (const RowUse& use : rows) {
       if (find(use.table) != &entry) continue;
       by_rows = true;
-      grad_of(entry).view(use.table.sizes()).index_fill_(0, use.rows.reshape({-1}), 0);
+      grad_of(entry).view(use.table.sizes()).index_fill_(0, use.rows.reshape({-1}).to(grads.device()), 0);
     }
     if (!by_rows) continue;
     grads.narrow(0, begin, entry.offset - begin).zero_();

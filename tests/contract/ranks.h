@@ -49,9 +49,11 @@ inline void run_ranks(int size, const std::function<void(comm::Group&)>& body,
   });
 }
 
-/// The same over Gloo with real sockets on loopback: the ranks are threads of this process.
-inline void run_gloo_ranks(int size, const std::function<void(comm::Group&)>& body,
-                           std::chrono::milliseconds timeout = kPatience) {
+/// The same over Gloo with real sockets on loopback: the ranks are threads of this process. `wrap` may put
+/// something around each rank's group.
+inline void run_gloo_ranks(
+    int size, const std::function<void(comm::Group&)>& body, std::chrono::milliseconds timeout = kPatience,
+    const std::function<std::unique_ptr<comm::Group>(std::unique_ptr<comm::Group>)>& wrap = {}) {
   comm::ServerOptions where;
   where.size = size;
   where.timeout = timeout;
@@ -60,7 +62,8 @@ inline void run_gloo_ranks(int size, const std::function<void(comm::Group&)>& bo
     const auto line = std::make_shared<comm::Lifeline>(
         comm::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, timeout, kPatience, ""});
     line->await_all(kPatience);
-    const std::unique_ptr<comm::Group> mine = comm::open_gloo(line, timeout);
+    std::unique_ptr<comm::Group> mine = comm::open_gloo(line, timeout);
+    if (wrap) mine = wrap(std::move(mine));
     body(*mine);
     line->goodbye();
   });

@@ -1,0 +1,89 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "syncopate/comm/staged.h"
+#include "tests/contract/ranks.h"
+
+// Every operation on tensors that live on a GPU, all ranks on the first one.
+namespace syncopate::test {
+namespace {
+
+using comm::Group;
+using comm::Op;
+
+/// Large, and made by work that the device still has to do when the operation starts.
+at::Tensor made_late(int rank, int64_t size) {
+  at::Tensor x = at::arange(size, at::TensorOptions(at::kCUDA).dtype(at::kFloat)).remainder(31).add(rank);
+  for (int k = 0; k < 50; ++k) x = x.mul(2).sub(x);
+  return x;
+}
+
+double expected(int rank, int64_t index) { return static_cast<double>(index % 31 + rank); }
+
+void expect_of(const at::Tensor& got, int rank, const std::string& what) {
+  const at::Tensor host = got.cpu();
+  for (const int64_t i : {int64_t{0}, host.numel() / 2, host.numel() - 1})
+    EXPECT_EQ(host[i].item<double>(), expected(rank, i)) << what;
+}
+
+void every_operation(Group& group) {
+  constexpr int64_t kSize = 300'007;
+  const int rank = group.rank(), size = group.size(), next = (rank + 1) % size;
+  const auto room = [&] {
+    std::vector<at::Tensor> list;
+    for (int r = 0; r < size; ++r) list.push_back(at::zeros({kSize}, at::kCUDA));
+    return list;
+  };
+  at::Tensor sum = made_late(rank, kSize);
+  comm::Pending summing = group.all_reduce(sum, Op::kSum);
+  at::Tensor largest = made_late(rank, kSize).to(at::kBFloat16);
+  group.all_reduce(largest, Op::kMax).wait();
+  summing.wait();
+  // Read by the device itself, behind the copy back.
+  EXPECT_EQ(sum.sub(made_late(0, kSize).mul(size)).abs().max().item<double>(), size * (size - 1) / 2);
+  expect_of(largest, size - 1, "max");
+
+  for (int root = 0; root < size; ++root) {
+    at::Tensor spread = made_late(rank, kSize);
+    group.broadcast(spread, root).wait();
+    expect_of(spread, root, "broadcast");
+    const std::vector<at::Tensor> gathered = rank == root ? room() : std::vector<at::Tensor>();
+    group.gather(gathered, made_late(rank, kSize), root).wait();
+    for (size_t r = 0; r < gathered.size(); ++r) expect_of(gathered[r], static_cast<int>(r), "gather");
+    std::vector<at::Tensor> parts;
+    for (int r = 0; rank == root && r < size; ++r) parts.push_back(made_late(r, kSize));
+    at::Tensor part = at::zeros({kSize}, at::kCUDA);
+    group.scatter(part, parts, root).wait();
+    expect_of(part, rank, "scatter");
+  }
+  const std::vector<at::Tensor> all = room();
+  group.all_gather(all, made_late(rank, kSize)).wait();
+  for (int r = 0; r < size; ++r) expect_of(all[static_cast<size_t>(r)], r, "all_gather");
+
+  at::Tensor theirs = at::zeros({kSize}, at::kCUDA);
+  comm::Pending sending = group.send(made_late(rank, kSize), next, 5);
+  group.receive(theirs, (rank + size - 1) % size, 5).wait();
+  sending.wait();
+  expect_of(theirs, (rank + size - 1) % size, "receive");
+
+  const std::unique_ptr<Group> mirrored = group.split(0, -rank);
+  at::Tensor spread = made_late(rank, kSize);
+  mirrored->broadcast(spread, 0).wait();
+  expect_of(spread, size - 1, "split");
+}
+
+TEST(Cuda, EveryOperationMovesTensorsThroughTheHost) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a CUDA device";
+  for (const int ranks : {2, 3}) {
+    run_gloo_ranks(ranks, every_operation, kPatience,
+                   [](std::unique_ptr<Group> inner) { return comm::staged(std::move(inner)); });
+  }
+}
+
+TEST(Cuda, EveryOperationWorksInsideOneProcess) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "needs a CUDA device";
+  for (const int ranks : {1, 2, 3}) run_ranks(ranks, every_operation);
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What --balance gains when one of two workers is slow: equal and balanced shares in turn, on this machine.
 
-    bench/uneven.py [--build build] [--rounds 3] [--steps 120] [--speed 0.5] [--out report.md]
+    bench/uneven.py [--build build] [--rounds 3] [--steps 120] [--cores 1,0.5] [--out report.md]
 
-Two workers with one thread each, started by hand. The second has only a part of a core, by a CPU quota (cgroup v1 or v2,
-which needs root). Balanced and equal runs have the same settings and global batches. Reported are examples per second over
-whole runs, the steps before the first look at the speeds included, and over the second half of the steps.
+Two workers with one thread each, started by hand. Each has a part of a core, by a CPU quota (cgroup v1 or v2, which needs
+root). On a busy machine small parts are what a worker really gets: --cores 0.2,0.1 is as uneven as 1,0.5. Balanced and equal
+runs have the same settings and global batches. Reported are examples per second over whole runs, the steps before the first
+look at the speeds included, and over the second half of the steps.
 """
 import argparse
 import contextlib
@@ -24,13 +25,13 @@ PERIOD_US = 20_000  # short against a step, so that a worker is slow rather than
 
 
 @contextlib.contextmanager
-def slow_group(speed):
-    """A control group whose processes together get `speed` of one core; yields the file that takes their numbers."""
+def limited_group(cores):
+    """A control group whose processes together get so much of a core; yields the file that takes their numbers."""
     first = pathlib.Path("/sys/fs/cgroup/cpu")
-    folder = (first if first.exists() else pathlib.Path("/sys/fs/cgroup")) / f"syncopate-uneven-{os.getpid()}"
+    folder = (first if first.exists() else pathlib.Path("/sys/fs/cgroup")) / f"syncopate-uneven-{os.getpid()}-{cores}"
     try:
         folder.mkdir()
-        quota = int(speed * PERIOD_US)
+        quota = int(cores * PERIOD_US)
         if first.exists():
             (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
             (folder / "cpu.cfs_quota_us").write_text(str(quota))
@@ -50,17 +51,17 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def run(program, settings, group, balance):
+def run(program, settings, groups, balance):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="uneven-"))
     command = [program, "train", *settings, "--world-size", "2", "--master", f"127.0.0.1:{free_port()}", "--threads", "1",
                "--out", folder / "run", *(["--balance"] if balance else [])]
     workers = []
     for rank in range(2):
-        enter = (lambda: group.write_text(str(os.getpid()))) if rank == 1 else None
-        workers.append(subprocess.Popen([*command, "--rank", str(rank)], stderr=subprocess.PIPE, text=True, preexec_fn=enter))
+        workers.append(subprocess.Popen([*command, "--rank", str(rank)], stderr=subprocess.PIPE, text=True,
+                                        preexec_fn=lambda group=groups[rank]: group.write_text(str(os.getpid()))))
     errors = [worker.communicate()[1] for worker in workers]
     if any(worker.returncode for worker in workers):
-        sys.exit("a run failed:\n" + "\n".join(errors))
+        sys.exit(f"a run failed with {[worker.returncode for worker in workers]}:\n" + "\n".join(errors))
     steps = [json.loads(line) for line in (folder / "run/steps.jsonl").read_text().splitlines()]
     result = json.loads((folder / "run/result.json").read_text())
     shutil.rmtree(folder)
@@ -76,15 +77,16 @@ def main():
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--batch", type=int, default=64, help="examples per step over both workers")
     parser.add_argument("--model", default="bert-mini")
-    parser.add_argument("--speed", type=float, default=0.5, help="of the second worker, in cores")
+    parser.add_argument("--cores", default="1,0.5", help="of the first worker and the second")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
     settings = ["--task", "supersense", "--model", options.model, "--strategy", "ddp", "--global-batch", str(options.batch),
                 "--steps", str(options.steps), "--limit", "4000", "--set", "task.test_limit=16"]
     rows = []
-    with slow_group(options.speed) as group:
+    first, second = map(float, options.cores.split(","))
+    with limited_group(first) as fast, limited_group(second) as slow:
         for number in range(options.rounds):
-            rows.append([run(options.build / "syncopate", settings, group, balance) for balance in (False, True)])
+            rows.append([run(options.build / "syncopate", settings, (fast, slow), balance) for balance in (False, True)])
             print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
     lines = ["| round | equal, examples/s | balanced | ratio | second half: equal | balanced | ratio | final shares |",
              "|---|---|---|---|---|---|---|---|"]
@@ -99,7 +101,7 @@ def main():
     lines += ["", f"- medians of the ratios: {statistics.median(ratios['whole']):.2f} over whole runs, "
               f"{statistics.median(ratios['late']):.2f} over their second halves",
               f"- training losses of a pair differ by at most {100 * worst:.1f} % (dropout falls elsewhere)",
-              f"- {options.model}, {options.batch} examples a step, {options.steps} steps, the second worker has {options.speed} "
+              f"- {options.model}, {options.batch} examples a step, {options.steps} steps; the workers have {first} and {second} "
               "of a core"]
     text = "\n".join(lines) + "\n"
     print(text)

@@ -42,12 +42,13 @@ void pack(std::span<const float> from, int64_t kept, uint64_t key, std::span<uin
 void RandomK::encode(std::span<const float> from, std::span<uint8_t> into, uint64_t key) const {
   const int64_t kept = kept_of(size_of(from), ratio_);
   check(size_of(into) == 4 * kept, "room for exactly what is packed");
-  pack(from, kept, key, into);
-  if (kept > 0 && !kernels::kernels().finite(from.data(), size_of(from))) {
-    // Whichever element it was, the others must learn of it.
-    const float none = std::numeric_limits<float>::quiet_NaN();
-    std::memcpy(into.data(), &none, sizeof none);
+  if (kernels::kernels().finite(from.data(), size_of(from))) {
+    pack(from, kept, key, into);
+    return;
   }
+  // Whichever element it was, the others must learn of it, whatever they do with those that travel.
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t i = 0; i < kept; ++i) std::memcpy(into.data() + 4 * i, &none, sizeof none);
 }
 
 void RandomK::decode(std::span<const uint8_t> from, std::span<float> into, uint64_t key) const {

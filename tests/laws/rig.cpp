@@ -174,7 +174,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   const auto optimizer = run::make_worker_optimizer(spec, params);
   parallel::Replica replica{
       .model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
-  auto strategy = run::make_strategy(spec, group, rig.steps, &world);
+  auto strategy = rig.make ? rig.make(group) : run::make_strategy(spec, group, rig.steps, &world);
   LossListener listener(rig, group.rank() == 0, trace, losses);
   if (rig.mean_of_means)
     strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group, listener.current_shares);

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "syncopate/data/dataset.h"
+#include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"
 #include "syncopate/run/spec.h"
 
@@ -33,6 +35,8 @@ struct Rig {
   int64_t save_every = 0;
   std::filesystem::path checkpoint;
   bool resume = false;
+  /// Instead of the strategy named above, one that has no name.
+  std::function<std::unique_ptr<parallel::Strategy>(comm::Group&)> make{};
   bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
   int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
   /// Balance shares where rank r seems to need speeds[r] seconds for an example; empty: equal shares.

@@ -365,6 +365,21 @@ TEST_P(GroupContract, TheDeadlineNamesTheRankThatDoesNotCome) {
   EXPECT_EQ(errors, ranks() - 1);
 }
 
+TEST_P(GroupContract, ARankKeepsADeadlineOfItsOwn) {
+  if (ranks() == 1) return;
+  std::atomic<bool> over{false};
+  run([&](Group& group) {
+    if (group.rank() == 0) {  // sends nothing, and would be waited for a minute
+      while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    } else if (group.rank() == 1) {
+      group.set_timeout(std::chrono::milliseconds(100));
+      at::Tensor nothing = at::zeros({3});
+      EXPECT_THROW(group.receive(nothing, 0, 0).wait(), CommError);
+      over = true;
+    }
+  });
+}
+
 const char* name_of(Backend backend) {
   return backend == Backend::kInProcess ? "InProcess" : backend == Backend::kGloo ? "Gloo" : "Staged";
 }

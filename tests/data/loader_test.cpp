@@ -78,6 +78,24 @@ TEST(Loader, SharesChangeWhatComesNextAndNothingBefore) {
   expect_step(6, {4, 4, 4});
 }
 
+TEST(Loader, OnDemandPreparesWhatIsRequestedAndNothingElse) {
+  const auto dataset = std::make_shared<Numbers>(40, 7, 1e-3);
+  Loader loader(dataset, {.global_batch = 4, .shuffle = false, .threads = 3, .on_demand = true});
+  for (const int64_t step : {5, 2, 9, 2}) loader.request(step);
+  for (const int64_t step : {5, 2, 9, 2}) {
+    const StepBatches batches = loader.next();
+    EXPECT_EQ(batches.step, step);
+    EXPECT_EQ(ids_of(batches), (Ids{4 * step, 4 * step + 1, 4 * step + 2, 4 * step + 3}));
+  }
+  EXPECT_EQ(dataset->collated, 4);
+  EXPECT_THROW(loader.next(), InternalError) << "nothing was requested";
+  loader.request(1);  // holds example 7
+  EXPECT_THROW(loader.next(), DataError);
+  loader.seek(0);
+  loader.request(3);
+  EXPECT_EQ(loader.next().step, 3);
+}
+
 TEST(Loader, GivesWhatTheSamplerSays) {
   Loader loader(numbers(21), {.global_batch = 8, .workers = 2, .rank = 1, .accumulate = 2, .seed = 5});
   Sampler sampler(21, 8, 5, true);

@@ -26,6 +26,20 @@ TEST(FlatParams, RebindsEveryParameterInReverseOrderAndAligned) {
   EXPECT_THROW(params.check_views(), InternalError);
 }
 
+TEST(FlatParams, ValuesMoveToOtherStorageAndTheModelWithThem) {
+  at::Tensor first = at::arange(6, at::kFloat).view({2, 3}).set_requires_grad(true);
+  FlatParams params({{"first", first}});
+  const at::Tensor storage = at::full_like(params.values, 3);
+  params.move_values(storage);
+  params.check_views();
+  EXPECT_EQ(first.sum().item<float>(), 18);
+  storage.fill_(4);
+  EXPECT_EQ(first.sum().item<float>(), 24);
+  (first * first).sum().backward();
+  EXPECT_EQ(params.grads.sum().item<float>(), 48);
+  EXPECT_THROW(params.move_values(at::zeros({3})), InternalError);
+}
+
 TEST(FlatParams, ZeroingByRowsZeroesAll) {
   at::Tensor table = at::zeros({6, 4}).set_requires_grad(true),
              rest = at::zeros({3, 3}).set_requires_grad(true);

@@ -1,0 +1,47 @@
+#include "syncopate/comm/shared_memory.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "syncopate/base/error.h"
+#include "tests/contract/ranks.h"
+
+namespace syncopate::test {
+namespace {
+
+using comm::SharedMemory;
+
+TEST(SharedMemory, IsSeenByAllZeroAtFirstAndOutlivedByItsTensors) {
+  run_ranks(3, [](comm::Group& group) {
+    at::Tensor numbers;
+    {
+      const auto memory = SharedMemory::create(group, 64 + 100 * 4);
+      numbers = SharedMemory::tensor(memory, 64, 100, at::kFloat);
+      EXPECT_EQ(numbers.abs().sum().item<float>(), 0);
+      group.barrier();
+      memory->counter(0) += group.rank() + 1;
+      numbers[group.rank()] = 5;
+      group.barrier();
+      EXPECT_EQ(memory->counter(0), 6);
+      EXPECT_THROW(SharedMemory::tensor(memory, 64, 101, at::kFloat), InternalError);
+    }
+    EXPECT_EQ(numbers.sum().item<float>(), 15);
+    group.barrier();
+  });
+}
+
+TEST(SharedMemory, MoreThanThereIsIsASentence) {
+  run_ranks(1, [](comm::Group& group) {
+    try {
+      SharedMemory::create(group, int64_t{1} << 62);
+      FAIL();
+    } catch (const CommError& error) {
+      EXPECT_NE(std::string(error.what()).find("shared memory"), std::string::npos) << error.what();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace syncopate::test

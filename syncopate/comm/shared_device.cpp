@@ -41,6 +41,7 @@ class Runtime {
 /// What rank 0 tells the others.
 struct Offer {
   int64_t made = 0;
+  int64_t device = 0;
   int64_t process = 0;  ///< ranks of the same process use the address itself
   void* address = nullptr;
   Handle handle{};
@@ -74,11 +75,12 @@ at::Tensor share_device_memory(Group& group, c10::Device device, int64_t bytes) 
   Offer offer;
   const bool able = runtime.complete() && runtime.set_device(device.index()) == 0;
   if (group.rank() == 0 && able) offer = make_offer(runtime, bytes);
+  if (group.rank() == 0) offer.device = device.index();
   const at::Tensor message = at::empty({static_cast<int64_t>(sizeof offer)}, at::kByte);
   std::memcpy(message.data_ptr(), &offer, sizeof offer);
   group.broadcast(message, 0).wait();
   std::memcpy(&offer, message.data_ptr(), sizeof offer);
-  void* const address = able ? take(runtime, offer) : nullptr;
+  void* const address = able && offer.device == device.index() ? take(runtime, offer) : nullptr;
   const at::Tensor all = at::full({1}, address != nullptr ? 1.0 : 0.0, at::kDouble);
   group.all_reduce(all, Op::kMin).wait();
   if (all.item<double>() == 0) {

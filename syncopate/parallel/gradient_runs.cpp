@@ -30,7 +30,7 @@ std::map<const tensor::FlatParams::Entry*, TableRows> rows_by_entry(const Replic
   for (const tensor::RowUse& use : replica.rows) {
     TableRows& table = tables[replica.params.find(use.table)];
     table.width = use.table.size(1);
-    const at::Tensor numbers = use.rows.reshape({-1}).contiguous();
+    const at::Tensor numbers = use.rows.reshape({-1}).to(at::kCPU).contiguous();
     const int64_t* const first = numbers.data_ptr<int64_t>();
     table.rows.insert(table.rows.end(), first, first + numbers.numel());
   }

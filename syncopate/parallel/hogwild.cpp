@@ -35,18 +35,20 @@ void Hogwild::start(Replica& replica) {
   comm::require_one_machine(group_);
   const c10::Device device = replica.params.values.device();
   at::Tensor memory;
-  if (!device.is_cpu() && group_.size() > 1) memory = comm::share_device_memory(group_, device, bytes);
-  if (!device.is_cpu() && group_.size() == 1)
-    memory = at::empty({bytes}, at::device(device).dtype(at::kByte));
+  if (!device.is_cpu() && !options_.through_host) {
+    memory = group_.size() > 1 ? comm::share_device_memory(group_, device, bytes)
+                               : at::empty({bytes}, at::device(device).dtype(at::kByte));
+  }
   const bool on_device = memory.defined();
   memory_ = comm::SharedMemory::create(group_, on_device ? kArrays : kArrays + bytes);
   if (!on_device) memory = comm::SharedMemory::tensor(memory_, kArrays, bytes, at::kByte);
-  if (!device.is_cpu() && !on_device && options_.share_state) {
+  const bool copies = options_.through_host || memory.device() != device;
+  if (copies && options_.share_state) {
     throw ConfigError(
         "strategy.state=shared needs device memory that processes can share, which this machine does not "
         "give; use strategy.state=own");
   }
-  share(replica, arrays, memory);
+  share(replica, arrays, memory, copies);
   if (!options_.share_state && group_.rank() > 0) own_state_ = replica.optimizer.state();
 }
 
@@ -66,7 +68,8 @@ void Hogwild::resumed(Replica& replica) {
   group_.barrier();
 }
 
-void Hogwild::share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory) {
+void Hogwild::share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory,
+                    bool copies) {
   std::vector<at::Tensor> shared;
   int64_t offset = 0;
   for (const at::Tensor& array : arrays) {
@@ -79,7 +82,7 @@ void Hogwild::share(Replica& replica, const std::vector<at::Tensor>& arrays, con
     finish_on_device(shared.front());
   }
   group_.barrier();
-  if (memory.device() != replica.params.values.device()) {
+  if (copies) {
     copied_from_ = shared.front();
     before_ = at::empty_like(replica.params.values);
     return;

@@ -20,7 +20,8 @@ namespace syncopate::parallel {
 class Hogwild : public FreeRunning {
  public:
   struct Options {
-    bool share_state = false;  ///< one optimizer state for all, in shared memory too; false: each its own
+    bool share_state = false;   ///< one optimizer state for all, in shared memory too; false: each its own
+    bool through_host = false;  ///< as where device memory cannot be shared, though it could be: for tests
   };
 
   /// `group` must outlive the strategy.
@@ -37,7 +38,7 @@ class Hogwild : public FreeRunning {
   void resumed(Replica& replica) override;
 
  private:
-  void share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory);
+  void share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory, bool copies);
   void read(Replica& replica);  ///< what the others have written; nothing to do in shared memory
 
   comm::Group& group_;

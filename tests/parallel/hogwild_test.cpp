@@ -85,6 +85,44 @@ TEST(Hogwild, AloneItIsTheOptimizerBitForBit) {
   }
 }
 
+TEST(Hogwild, ThroughTheHostUpdatesAddUp) {
+  // Where device memory cannot be shared: a copy is taken, and what an update changed is added.
+  SmallReplica plain(1), alone(1);
+  for (int64_t i = 0; i < 10; ++i) {
+    plain.set_gradient(i);
+    plain.replica.apply();
+  }
+  run_ranks(1, [&](comm::Group& group) {
+    Hogwild strategy(group, {.share_state = false, .through_host = true});
+    strategy.start(alone.replica);
+    strategy.open(alone.replica, 0, 10);
+    while (const auto ticket = strategy.take(false)) {
+      alone.set_gradient(*ticket);
+      strategy.step(alone.replica);
+    }
+    strategy.close(alone.replica);
+    EXPECT_EQ(strategy.settled(), "shared by all workers through host memory");
+  });
+  EXPECT_TRUE(at::allclose(plain.params.values, alone.params.values, 1e-5, 1e-6));
+  run_ranks(3, [](comm::Group& group) {
+    SmallReplica mine(0, {.kind = "sgd", .weight_decay = 0, .momentum = 0});
+    mine.replica.lr = 1;
+    mine.params.values.zero_();
+    Hogwild strategy(group, {.share_state = false, .through_host = true});
+    strategy.start(mine.replica);
+    strategy.open(mine.replica, 0, 3);
+    ASSERT_TRUE(strategy.take(false));
+    mine.params.grads.fill_(-1 - group.rank());
+    for (int turn = 0; turn < 3; ++turn) {  // all have read the same; one writes at a time
+      if (turn == group.rank()) strategy.step(mine.replica);
+      group.barrier();
+    }
+    EXPECT_EQ(strategy.close(mine.replica), 3);
+    EXPECT_TRUE(mine.params.values.eq(6).all().item<bool>());
+    group.barrier();
+  });
+}
+
 TEST(Hogwild, SharedStateIsSeenByAllAndOwnStateIsNot) {
   for (const bool share_state : {false, true}) {
     run_ranks(2, [&](comm::Group& group) {

@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "syncopate/base/error.h"
 #include "tests/contract/ranks.h"
 
@@ -29,17 +27,6 @@ TEST(SharedMemory, IsSeenByAllZeroAtFirstAndOutlivedByItsTensors) {
     }
     EXPECT_EQ(numbers.sum().item<float>(), 15);
     group.barrier();
-  });
-}
-
-TEST(SharedMemory, MoreThanThereIsIsASentence) {
-  run_ranks(1, [](comm::Group& group) {
-    try {
-      SharedMemory::create(group, int64_t{1} << 62);
-      FAIL();
-    } catch (const CommError& error) {
-      EXPECT_NE(std::string(error.what()).find("shared memory"), std::string::npos) << error.what();
-    }
   });
 }
 

@@ -1,11 +1,15 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "syncopate/base/error.h"
 #include "syncopate/codec/codec.h"
 #include "syncopate/parallel/coded.h"
 #include "syncopate/parallel/every_step.h"
 #include "syncopate/parallel/low_rank.h"
 #include "syncopate/parallel/overlapped.h"
+#include "syncopate/run/build.h"
 #include "syncopate/train/checkpoint.h"
 #include "tests/laws/rig.h"
 #include "tests/support/support.h"
@@ -173,6 +177,44 @@ TEST(CodecLaws, SgdWithOneBitLearns) {
   const Trace trace = train(rig);
   EXPECT_TRUE(at::equal(trace.parameters[0], trace.parameters[1]));
   EXPECT_LT(trace.losses.back(), trace.losses.front());
+}
+
+TEST(CodecLaws, WhatCannotBeIsAnErrorThatSaysWhatToChoose) {
+  const auto error_of = [](const std::string& strategy, const std::string& codec,
+                           const std::function<void(run::RunSpec&)>& change) -> std::string {
+    run::RunSpec spec;
+    spec.comm.workers = strategy == "single" ? 1 : 2;
+    spec.strategy.name = strategy;
+    spec.codec.name = codec;
+    change(spec);
+    try {
+      spec.validate();
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto nothing = [](run::RunSpec&) {};
+  for (const std::string strategy : {"ddp", "all-reduce", "local-sgd", "diloco"}) {
+    for (const std::string& codec : run::codec_names()) {
+      const std::string error = error_of(strategy, codec, nothing);
+      const bool refused = codec == "one-bit" && (strategy == "local-sgd" || strategy == "diloco");
+      EXPECT_EQ(error.empty(), !refused) << strategy << " " << codec << ": " << error;
+    }
+  }
+  for (const std::string strategy : {"single", "gather-scatter", "hogwild", "parameter-server"}) {
+    EXPECT_EQ(error_of(strategy, "none", nothing), "");
+    EXPECT_NE(error_of(strategy, "int8", nothing).find("choose ddp"), std::string::npos) << strategy;
+  }
+  EXPECT_NE(error_of("ddp", "int9", nothing).find("int8"), std::string::npos);
+  EXPECT_NE(error_of("ddp", "one-bit", [](auto& spec) { spec.optim.name = "lamb"; }).find("adamw"),
+            std::string::npos);
+  for (const double ratio : {0.0, 1.5, std::nan("")}) {
+    EXPECT_NE(error_of("ddp", "top-k", [=](auto& spec) { spec.codec.ratio = ratio; }), "");
+  }
+  EXPECT_NE(error_of("ddp", "power-sgd", [](auto& spec) { spec.codec.rank = 0; }), "");
+  EXPECT_NE(error_of("ddp", "power-sgd", [](auto& spec) { spec.codec.warmup = -1; }), "");
+  EXPECT_NE(error_of("ddp", "int8", [](auto& spec) { spec.codec.error_feedback = "maybe"; }), "");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ class Loader {
   /// forgotten.
   void seek(int64_t step);
 
-  /// On demand: next() will give `step` after what was requested before. Threads begin with it at once.
+  /// On demand: next() will give `step` after what was requested before; not one that is still to be given.
   void request(int64_t step);
 
   /// From the next step on the workers' parts of a global batch are in this proportion, one number each;

@@ -30,10 +30,8 @@ void require_balance_fits(const RunSpec& spec) {
   static const std::set<std::string> together{"single", "gather-scatter", "all-reduce", "ddp",
                                               "data-parallel"};
   if (spec.train.balance && !together.contains(spec.strategy.name)) {
-    throw ConfigError(
-        "--balance shares out the batches of workers that make every step together, but {} does not; use "
-        "{} there",
-        spec.strategy.name, fmt::join(together, ", "));
+    throw ConfigError("--balance is for workers that make every step together ({}), which those of {} do not",
+                      fmt::join(together, ", "), spec.strategy.name);
   }
 }
 

@@ -68,7 +68,8 @@ TEST_F(Course, BalancedSharesAreOfTheGlobalBatchAndInTheRecord) {
 TEST_F(Course, SettingsOutOfRangeAreOneSentence) {
   for (const Words& wrong :
        {Words{"--patience", "-1"}, Words{"--time-limit", "-3"}, Words{"--set", "optim.plateau_factor=0"},
-        Words{"--set", "optim.plateau_patience=0"}, Words{"--set", "train.balance_every=0"}}) {
+        Words{"--set", "optim.plateau_patience=0"}, Words{"--balance", "--strategy", "local-sgd"},
+        Words{"--balance", "--strategy", "hogwild"}, Words{"--set", "train.balance_every=0"}}) {
     const CommandResult refused = train("wrong", wrong);
     EXPECT_EQ(refused.exit_code, 2) << refused.err;
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;

@@ -3,9 +3,11 @@
 
     bench/step_against_peer.py [--build build] [--peer ../shared/peers/torch_peer.py] [--rounds 5] [--out report.md]
     bench/step_against_peer.py --models mlm,resnet-18,resnet-8
+    bench/step_against_peer.py --strategies local-sgd --steps 24
 
 The peer gets the same threads, OpenBLAS core type and sizes: bert-mini, 30,522 words, batch 8, length 128 without
-padding, dropout 0.1 at every place where the peer has it, 2 workers. With --models other models are compared instead,
+padding, dropout 0.1 at every place where the peer has it, 2 workers. With --strategies those that talk every eighth step
+are compared with the peer's local-sgd, all by the mean over steps (a multiple of 8, please). With --models other models are compared instead,
 by ddp: mlm is the same BERT with a decoder at every seventh position; the residual networks get CIFAR's shape, batch 32.
 """
 import argparse
@@ -22,6 +24,10 @@ PAIRS = [("ddp", "ddp"), ("all-reduce", "allreduce"), ("gather-scatter", "gather
 VARIANTS = {"reducer": ["--mode", "reducer"],
             "ddp, whole last layer": ["--mode", "ddp", "--whole-last-layer"],
             "ddp, whole last layer, dense rows": ["--mode", "ddp", "--whole-last-layer", "--dense-rows"]}
+
+
+RARE = {"local-sgd": ["--mode", "local-sgd"], "local-sgd-overlapped": ["--mode", "local-sgd", "--overlap-average"],
+        "diloco": ["--mode", "diloco"]}
 
 
 def run(command, environment):
@@ -57,6 +63,32 @@ def compare_models(options, program, environment, steps, first):
         options.out.write_text(text)
 
 
+def compare_rare(options, program, environment, steps, first):
+    names = options.strategies.split(",")
+    rows = {name: [] for name in names}
+    for round_number in range(options.rounds):
+        theirs = run([options.python, options.peer, "--workers", "2", "--mode", "local-sgd", "--local-steps", "8", *steps], environment)
+        for name in names:
+            ours = run([program, *RARE[name], "--every", "8", *steps], os.environ)
+            rows[name].append((ours, theirs))
+        print(f"round {round_number + 1} of {options.rounds} done", file=sys.stderr)
+    lines = ["| strategy, every 8 steps | ours, ms | PyTorch's local SGD, ms | ratio | of each round | exposed exchange, ms | ours, MiB | PyTorch, MiB |",
+             "|---|---|---|---|---|---|---|---|"]
+    for name in names:
+        middle = lambda side, key: statistics.median(pair[side][key] for pair in rows[name])
+        ratios = [pair[0]["ms_per_iteration"] / pair[1]["ms_per_iteration"] for pair in rows[name]]
+        lines.append("| {} | {:.0f} | {:.0f} | {:.2f} | {} | {:.0f} | {:.0f} | {:.0f} |".format(
+            name, middle(0, "ms_per_iteration"), middle(1, "ms_per_iteration"), statistics.median(ratios),
+            " ".join(f"{ratio:.2f}" for ratio in ratios), middle(0, "exchange_ms"), middle(0, "peak_rss_mib"),
+            middle(1, "peak_rss_mib")))
+    lines += ["", f"- {first['compute']}",
+              f"- PyTorch: {rows[names[0]][0][1]['peer']}; {options.rounds} interleaved rounds of {options.steps} steps, medians of rounds"]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.out:
+        options.out.write_text(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     shared = pathlib.Path(os.environ.get("SYNCOPATE_SHARED", ROOT.parent / "shared"))
@@ -66,6 +98,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--models", default="", help="mlm, resnet-18, resnet-8, by commas")
+    parser.add_argument("--strategies", default="", help=f"{', '.join(RARE)}, by commas")
     parser.add_argument("--batch", type=int, default=32, help="of the residual networks")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
@@ -78,6 +111,8 @@ def main():
     if core:
         environment["OPENBLAS_CORETYPE"] = core[1]
 
+    if options.strategies:
+        return compare_rare(options, program, environment, steps, first)
     if options.models:
         return compare_models(options, program, environment, steps, first)
     variants = dict(VARIANTS)

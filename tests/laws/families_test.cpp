@@ -165,9 +165,10 @@ TEST_F(Families, ASubsetIsTheSameForEveryStrategyAndNumberOfWorkers) {
 }
 
 TEST_F(Families, ResumingIsNeverHavingStoppedBitForBit) {
-  const auto expect_resumes = [&](run::RunSpec spec, int workers, const std::string& name) {
+  const auto expect_resumes = [&](run::RunSpec spec, int workers, const std::string& name,
+                                  const std::string& strategy = "ddp") {
     spec.model.dropout = 0.1;
-    const FamilyRun straight = with_workers(spec, workers, "ddp");
+    const FamilyRun straight = with_workers(spec, workers, strategy);
     const FamilyTrace reference = train(straight);
     FamilyRun first = straight;
     first.checkpoint = folder_ / (name + ".safetensors");
@@ -199,6 +200,12 @@ TEST_F(Families, ResumingIsNeverHavingStoppedBitForBit) {
     local.model.batch_norm = kind;
     expect_resumes(local, 2, kind);
   }
+  local.model.batch_norm = "local";
+  local.strategy.every = 6;
+  local.strategy.delay = 2;       // an average is under way after step 7
+  local.train.save_every = 7;     // there the workers talk
+  local.train.global_batch = 15;  // the last batch of an epoch has two images, for three ranks
+  expect_resumes(local, 3, "averaged", "local-sgd");
 }
 
 }  // namespace

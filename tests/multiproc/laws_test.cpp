@@ -99,6 +99,52 @@ TEST_F(Processes, InterruptedAndResumedIsNeverHavingStopped) {
   EXPECT_NE(other.err.find("model.dropout was 0.1 and is 0.2 now"), std::string::npos) << other.err;
 }
 
+TEST_F(Processes, AnAverageInEveryStepOfSgdIsAllReduceAndDiLoCoAtOneIsLocalSgd) {
+  const Words common{"--workers", "3",     "--steps",          "20",          "--clip", "0", "--lr",
+                     "0.05",      "--set", "optim.momentum=0", "--optimizer", "sgd"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    return losses_of(trained("run" + std::to_string(runs_++), more));
+  };
+  const auto reference = with({"--strategy", "all-reduce"});
+  EXPECT_LT(difference(reference, with({"--strategy", "local-sgd", "--set", "strategy.every=1"})), 2e-6);
+  const auto local = with({"--strategy", "local-sgd", "--set", "strategy.every=5"});
+  EXPECT_GT(difference(reference, local), 1e-4);
+  Words outer{"--strategy", "diloco", "--set", "strategy.every=5", "--set", "strategy.outer_lr=1"};
+  EXPECT_GT(difference(local, with(outer)), 1e-5);
+  outer.insert(outer.end(), {"--set", "strategy.outer_momentum=0"});
+  EXPECT_LT(difference(local, with(outer)), 2e-6);
+}
+
+TEST_F(Processes, LocalStepsInterruptedAndResumedAreNeverHavingStopped) {
+  const std::vector<Words> kinds{
+      {"--strategy", "local-sgd", "--set", "strategy.every=4", "--set", "strategy.overlap_average=true",
+       "--set", "strategy.moments=average"},
+      {"--strategy", "diloco", "--set", "strategy.every=6", "--set", "strategy.fragments=2", "--set",
+       "strategy.delay=4", "--set", "strategy.mixing=0.5"}};
+  for (const Words& kind : kinds) {
+    Words settings{"--workers", "2", "--steps", "150", "--dropout", "0.1", "--eval-every", "40"};
+    settings.insert(settings.end(), kind.begin(), kind.end());
+    const auto reference = trained("straight" + std::to_string(runs_), settings);
+    const auto run = folder_ / ("stopped" + std::to_string(runs_++));
+    Process process(train_command(data_, run, settings));
+    ASSERT_TRUE(process.until([&] { return losses_of(run).size() > 20; })) << process.err();
+    process.signal(SIGINT);
+    const CommandResult stopped = process.wait();
+    EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
+    ASSERT_LT(losses_of(run).size(), 150u);
+    settings.push_back("--resume");
+    const CommandResult again = run_command(train_command(data_, run, settings));
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    for (const char* name : {"loss_0.txt", "loss_1.txt", "model/model.safetensors"}) {
+      EXPECT_EQ(file(reference, name), file(run, name)) << kind[1] << ", " << name;
+    }
+    EXPECT_NE(file(reference, "loss_0.txt"), file(reference, "loss_1.txt"));
+    const auto result = nlohmann::json::parse(file(run, "result.json"));
+    EXPECT_EQ(result.at("eval").at("model"), "average of the workers");
+  }
+}
+
 TEST_F(Processes, ResumingWithOtherThreadsSaysThatTheBitsMayDiffer) {
   const Words settings{"--strategy", "single", "--steps", "20", "--save-every", "10"};
   const auto run = trained("run", settings);

@@ -12,7 +12,8 @@ namespace syncopate::record {
 /// One optimizer step, as rank 0 saw it.
 struct StepRecord {
   int64_t step = 0;  ///< from 1
-  double loss = 0;   ///< mean over the global batch
+  double loss = 0;   ///< mean over the global batch; where workers say nothing, of rank 0's part; where they
+                     ///< do again, over all examples since they last did
   double lr = 0;
   int64_t examples = 0;    ///< in the global batch
   double ms = 0;           ///< the whole step

@@ -193,7 +193,8 @@ Trainer::Step Trainer::one_step(int64_t step) {
   }
   record::StepRecord& record = done.record;
   record.step = step + 1;
-  record.loss = done.outcome.count > 0 ? done.outcome.sum / done.outcome.count : 0;
+  if (done.outcome.count > 0) loss_ = done.outcome.sum / done.outcome.count;
+  record.loss = loss_;
   record.lr = replica.lr;
   record.examples = batches.global_examples;
   record.ms = 1e3 * seconds;

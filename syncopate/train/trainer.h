@@ -148,6 +148,7 @@ class Trainer {
     double loss = 0, count = 0, seconds = 0;
   } sums_;
   at::Tensor counters_;           ///< double [4]: the optimizer's steps and the loss scale's state
+  double loss_ = 0;               ///< the last that was known: a rank may be without examples in a step
   std::vector<int64_t> updates_;  ///< by rank, where workers run free
   double bytes_sent_ = 0;         ///< by this rank, in the steps of this process
   double bytes_before_ = 0;       ///< by all ranks, before the checkpoint

@@ -223,6 +223,15 @@ TEST_P(LocalLaw, BetweenAveragesNothingIsSent) {
   for (const double bytes : train(rig).bytes) EXPECT_GT(bytes, 0);
 }
 
+TEST(LocalLaws, AccumulatingIsOneLargerBatch) {
+  const Trace whole = train(with_sgd(rig_for("local-sgd", 2)));
+  Rig parts = with_sgd(rig_for("local-sgd", 2));
+  parts.accumulate = 3;
+  EXPECT_LT(difference(whole.parameters[0], train(parts).parameters[0]), 1e-6);
+  parts.strategy.every = 15;  // what H would be if it counted micro-batches
+  EXPECT_GT(difference(whole.parameters[0], train(parts).parameters[0]), 1e-4);
+}
+
 TEST(LocalLaws, OneWorkerHasNobodyToAgreeWith) {
   const Trace single = train(rig_for("single", 1));
   Rig rig = rig_for("local-sgd", 1);

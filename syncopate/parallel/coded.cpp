@@ -31,7 +31,8 @@ class Coded::Exchange : public TwoRounds::Exchange {
         piece_(std::move(piece)),
         ranks_(coded.group_.size()),
         me_(coded.group_.rank()),
-        tag_(tag) {
+        tag_(tag),
+        step_(coded.step_) {
     const at::Tensor flat = piece_.tensor.view({-1});
     host_ = flat.is_cpu() && flat.scalar_type() == at::kFloat ? flat : flat.to(at::kCPU, at::kFloat);
     const bool finite = codec::kernels::kernels().finite(host_.data_ptr<float>(), host_.numel());
@@ -83,7 +84,7 @@ class Coded::Exchange : public TwoRounds::Exchange {
     return at::empty({coded_.codec_->packed_bytes(size_of(rank))}, at::kByte);
   }
   /// Alike on all ranks and in both rounds: random-k's sum then needs no elements that were not sent.
-  uint64_t key_of(int rank) const { return mix_key(coded_.step_, piece_.offset, rank); }
+  uint64_t key_of(int rank) const { return mix_key(step_, piece_.offset, rank); }
 
   void send_part(int to) {
     const at::Tensor part = part_of(host_, to), packed = packed_for(to);
@@ -151,6 +152,7 @@ class Coded::Exchange : public TwoRounds::Exchange {
   Coded& coded_;
   Piece piece_;
   int ranks_, me_, tag_;
+  int64_t step_;  ///< in which it started; others may have begun before it ends
   at::Tensor host_, rest_;
   std::vector<at::Tensor> arriving_;  ///< by rank: parts of what this rank owns, then owners' sums
   std::vector<comm::Pending> pending_;

@@ -33,7 +33,7 @@ class LocalSteps : public Strategy {
   bool exchanges(int64_t step) const override;
   bool updates_locally(int64_t step) const override { return step >= options_.first; }
   bool replicas_differ() const override { return true; }
-  /// To the mean of the workers, weighted alike, with what is under way taken as arrived.
+  /// To the mean of the workers, weighted as at an exchange, with what is under way taken as arrived.
   void settle(Replica& replica) override;
   bool settles_buffers() const override { return done() > 0; }
   std::string settled() const override;
@@ -74,9 +74,9 @@ class LocalSteps : public Strategy {
   };
   /// By the examples since the last exchange; all weigh alike where there were none.
   Weight weight_of(double mine, double all) const;
-  void launch(Replica& replica, size_t fragment);
-  void arrive(size_t fragment);  ///< waits: the slices' mean is one then
-  void finish(Replica& replica, size_t fragment);
+  void launch(Replica& replica, size_t fragment);  ///< starts the fragment's exchange
+  void arrive(size_t fragment);                    ///< waits for it: the slices' mean is one then
+  void finish(Replica& replica, size_t fragment);  ///< applies it
 
   comm::Group& group_;
   std::unique_ptr<Averager> averager_;

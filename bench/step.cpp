@@ -35,6 +35,7 @@ struct Options {
   double dropout = 0.1;
   int64_t every = 8;
   bool whole_last_layer = false, dense_rows = false, overlap_average = false;
+  std::vector<std::string> settings;
 };
 
 bool of_images(const Options& options) { return nn::is_resnet_preset(options.model); }
@@ -149,6 +150,7 @@ int work(const Options& options) {
     spec.strategy.sparse_rows = !options.dense_rows;
     spec.strategy.every = options.every;
     spec.strategy.overlap_average = options.overlap_average;
+    for (const std::string& setting : options.settings) spec.fields().set_assignment(setting);
     strategy = run::make_strategy(spec, group, options.warmup + options.steps);
   }
   parallel::Session session(*model, group, *strategy);
@@ -228,6 +230,9 @@ int run_bench(int argc, char** argv) {
                "ddp: exchange the whole embedding table, as the peer does");
   app.add_option("--every", options.every, "local-sgd, diloco: steps between averages")
       ->capture_default_str();
+  app.add_option("--set", options.settings, "a setting of the strategy or the codec, like codec.name=int8")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_flag("--overlap-average", options.overlap_average, "local-sgd: average behind the next steps");
   try {
     app.parse(argc, argv);

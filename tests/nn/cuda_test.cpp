@@ -117,8 +117,8 @@ TEST(Cuda, DropoutIsAFunctionOfItsKey) {
   const auto loss = [](double dropout, at::Device device, uint64_t key) {
     const auto model = make_gpt(small_gpt(dropout), 1);
     move(*model, device);
+    const Batch batch = on(text_batch(true), device);  // seeds the device too
     model->set_mode({.training = true, .noise_key = key});
-    const Batch batch = on(text_batch(true), device);
     return model->loss(model->forward(batch), batch).sum.item<double>();
   };
   const double gpu = loss(0.2, at::kCUDA, 3);

@@ -50,71 +50,72 @@ void ShardServer::wait(Lock& lock, const std::function<bool()>& ready) {
 }
 
 void ShardServer::answer(int worker, ServerLink& link) {
-  const auto mine = static_cast<size_t>(worker);
   const at::Tensor grads = at::empty_like(params_.values), values = at::empty_like(params_.values);
   for (;;) {
     const Request request = link.receive_plain<Request>();
-    Reply reply;
     switch (request.ask) {
       case Ask::kPush:
         receive_gradient(link, request, grads);
-        reply = push(worker, request, grads, values);
-        link.send_plain(reply).wait();
+        link.send_plain(push(worker, request, grads, values)).wait();
         link.send(values).wait();
-        continue;
-      case Ask::kPull: {
-        const std::lock_guard lock(mutex_);
-        values.copy_(params_.values);
-        pulled_[mine] = version_;
         break;
-      }
-      case Ask::kValues: {
-        link.receive(values).wait();
-        const std::lock_guard lock(mutex_);
-        params_.values.copy_(values);
+      case Ask::kPull:
+        link.send_plain(note(worker, request, values)).wait();
+        link.send(values).wait();
         break;
-      }
-      case Ask::kOpen: {
-        const std::lock_guard lock(mutex_);
-        ticket_ = request.from;
-        tickets_end_ = request.to;
-        std::fill(clocks_.begin(), clocks_.end(), 0);
-        std::fill(active_.begin(), active_.end(), true);
-        break;
-      }
-      case Ask::kStop: {
-        const std::lock_guard lock(mutex_);
-        tickets_end_ = std::min(tickets_end_, ticket_);
-        break;
-      }
-      case Ask::kTicket: {
-        const std::lock_guard lock(mutex_);
-        reply.ticket = next_ticket();
-        break;
-      }
-      case Ask::kDone: {
-        const std::lock_guard lock(mutex_);
-        active_[mine] = false;
-        changed_.notify_all();
-        break;
-      }
-      case Ask::kTaken: {
-        const std::lock_guard lock(mutex_);
-        reply.ticket = ticket_;
-        break;
-      }
       case Ask::kSave:
         save(link);
-        continue;
+        break;
       case Ask::kRestore:
         restore(link);
+        link.send_plain(Reply{}).wait();
         break;
       case Ask::kLeave:
         return;
+      case Ask::kValues:
+        link.receive(values).wait();
+        [[fallthrough]];
+      default:
+        link.send_plain(note(worker, request, values)).wait();
     }
-    link.send_plain(reply).wait();
-    if (request.ask == Ask::kPull) link.send(values).wait();
   }
+}
+
+Reply ShardServer::note(int worker, const Request& request, const at::Tensor& values) {
+  const auto mine = static_cast<size_t>(worker);
+  const std::lock_guard lock(mutex_);
+  Reply reply;
+  switch (request.ask) {
+    case Ask::kValues:
+      params_.values.copy_(values);
+      break;
+    case Ask::kPull:
+      values.copy_(params_.values);
+      pulled_[mine] = version_;
+      break;
+    case Ask::kOpen:
+      ticket_ = request.from;
+      tickets_end_ = request.to;
+      std::fill(clocks_.begin(), clocks_.end(), 0);
+      std::fill(active_.begin(), active_.end(), true);
+      break;
+    case Ask::kTicket:
+      reply.ticket = next_ticket();
+      break;
+    case Ask::kTaken:
+      reply.ticket = ticket_;
+      break;
+    case Ask::kStop:
+      tickets_end_ = std::min(tickets_end_, ticket_);
+      break;
+    case Ask::kDone:
+      active_[mine] = false;
+      changed_.notify_all();
+      break;
+    default:
+      throw InternalError("a worker asked what this is no answer to");
+  }
+  return reply;
 }
 
 int64_t ShardServer::next_ticket() { return ticket_ < tickets_end_ ? ticket_++ : -1; }

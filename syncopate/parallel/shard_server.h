@@ -43,6 +43,8 @@ class ShardServer {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  /// All that is answered at once; `values` come or go with some requests.
+  Reply note(int worker, const Request& request, const at::Tensor& values);
   Reply push(int worker, const Request& request, const at::Tensor& grads, const at::Tensor& values);
   Reply push_freely(Lock& lock, int worker, const Request& request, const at::Tensor& grads);
   Reply push_together(Lock& lock, int worker, const Request& request, const at::Tensor& grads);

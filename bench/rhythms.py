@@ -96,18 +96,27 @@ def main():
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(run, jobs))
 
-    in_parallel([(name, rate, options.sweep_seed) for name in chosen for rate in rates])
+    # A rhythm whose best rate is at an end of its row gets another one beyond it, at most twice.
+    swept = {name: list(rates) for name in chosen}
     best = {}
-    for name in chosen:
-        scored = [(score((name, rate, options.sweep_seed)), rate) for rate in rates]
-        scored = [pair for pair in scored if pair[0] == pair[0]]
-        if scored:
+    for _ in range(3):
+        in_parallel([(name, rate, options.sweep_seed) for name in chosen for rate in swept[name]])
+        for name in chosen:
+            scored = [(score((name, rate, options.sweep_seed)), rate) for rate in swept[name]]
+            scored = [pair for pair in scored if pair[0] == pair[0]]
+            if not scored:
+                continue
             best[name] = max(scored)[1]
+            if len(swept[name]) > len(rates) + 1:
+                continue
+            if best[name] == min(swept[name]):
+                swept[name].insert(0, best[name] / 2)
+            elif best[name] == max(swept[name]):
+                swept[name].append(best[name] * 2)
     in_parallel([(name, best[name], seed) for seed in seeds for name in best])
 
-    heads = " | ".join(f"{rate:g}" for rate in rates)
-    print(f"| rhythm | {heads} | rate | seeds {options.seeds} | mean | against ddp | examples | kB sent a step and worker |")
-    print("|---|" + "---|" * len(rates) + "---|---|---|---|---|---|")
+    print(f"| rhythm | sweep, seed {options.sweep_seed} (rate: {measure}) | rate | seeds {options.seeds} | mean | against ddp | examples | kB sent a step and worker |")
+    print("|---|---|---|---|---|---|---|---|")
     reference = None
     for name in best:
         jobs = [(name, best[name], seed) for seed in seeds]
@@ -115,7 +124,7 @@ def main():
         mean = statistics.mean(scores)
         reference = mean if reference is None else reference
         last = record(jobs[0]) or {}
-        sweep = " | ".join(f"{score((name, rate, options.sweep_seed)):.2f}" for rate in rates)
+        sweep = ", ".join(f"{rate:g}: {score((name, rate, options.sweep_seed)):.2f}" for rate in swept[name])
         print(f"| {name} | {sweep} | {best[name]:g} | {' '.join(f'{s:.2f}' for s in scores)} | {mean:.2f} | {mean - reference:+.2f} | "
               f"{last.get('examples', 0)} | {last.get('bytes_sent_per_step', 0) / 1e3:.0f} |", flush=True)
 

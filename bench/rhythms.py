@@ -9,6 +9,7 @@ and minilm-l6/; 4 workers fine-tune MiniLM. Runs that are done in --out are not 
 """
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -75,6 +76,7 @@ def main():
         out = folder(*job)
         if (out / "DONE").exists():
             return
+        shutil.rmtree(out, ignore_errors=True)  # what an interrupted run left
         command = [str(options.build / "syncopate"), "train", *settings, *RHYTHMS[name].format(half=steps // 2).split(), "--lr",
                    str(rate), "--seed", str(seed), "--out", str(out), "--workers", str(options.workers), "--device", options.device,
                    "--precision", options.precision, "--threads", "1"]

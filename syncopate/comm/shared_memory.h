@@ -21,7 +21,6 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  int64_t bytes() const { return bytes_; }
   /// `count` elements from `offset` bytes on.
   static at::Tensor tensor(const std::shared_ptr<SharedMemory>& memory, int64_t offset, int64_t count,
                            at::ScalarType type);

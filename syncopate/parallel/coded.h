@@ -12,8 +12,8 @@ namespace syncopate::parallel {
 /// A sum over ranks of which only packed bytes travel. A piece is cut into one part for each rank, its owner:
 /// everybody sends the owner its packed part, the owner adds them in rank order, packs the sum and sends it
 /// to all. What packing loses is kept and added to the next gradient, by the senders and by the owner (error
-/// feedback). A piece that is not finite gives a sum that is not finite on every rank and leaves what is kept
-/// as it was.
+/// feedback). A piece that is not finite gives a sum that is not finite on every rank and leaves what its
+/// rank keeps as it was; what other ranks sent of that step counts as sent.
 ///
 /// CUDA tensors go through the host, where a group's bytes pass anyway.
 class Coded : public Averager {

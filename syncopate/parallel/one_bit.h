@@ -19,9 +19,9 @@ namespace syncopate::parallel {
 /// mean over the parameter, so that an element that has hardly seen a gradient does not leap when it sees
 /// one; a parameter that has seen none at all stays where it is.
 ///
-/// Embedding tables go on with ordinary Adam, their rows exchanged in 8 bits with error feedback: a word that
-/// is first read after the warm-up must still be learnt. Clipping is by the root of the sum of the ranks'
-/// squared norms, since nobody knows the norm of the sum.
+/// Embedding tables that are exchanged by rows (`Model::row_tables`) go on with ordinary Adam, their rows
+/// exchanged in 8 bits with error feedback: a word that is first read after the warm-up must still be learnt.
+/// Clipping is by the root of the sum of the ranks' squared norms, since nobody knows the norm of the sum.
 class OneBit : public Strategy {
  public:
   struct Options {

@@ -32,8 +32,6 @@ class ServerClient {
   /// `world`: the servers are in `serve`.
   ServerClient(comm::Group& world, comm::Group& workers, Options options);
 
-  int workers() const { return workers_.size(); }
-
   /// Servers and workers take rank 0's parameters. Collective.
   void start(Replica& replica);
   /// Sends the gradient, to be applied times `scale`, and brings the parameters up to date. One exchange.

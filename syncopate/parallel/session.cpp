@@ -19,7 +19,7 @@ double Session::step(std::span<const tensor::Batch> micro, double lr) {
   replica_.lr = lr;
   replica_.step = static_cast<int64_t>(steps_);
   const auto outcome = lockstep_.step(micro, mix_key(steps_++, group_.rank()), {});
-  return outcome.sum / outcome.count;
+  return outcome.count > 0 ? outcome.sum / outcome.count : 0;
 }
 
 }  // namespace syncopate::parallel

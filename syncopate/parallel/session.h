@@ -27,7 +27,7 @@ class Session {
           const optim::OptimizerOptions& options = {});
 
   /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all ranks
-  /// since they last talked, or this rank's own in a step in which the strategy says nothing to the others.
+  /// since they last talked, or this rank's own (0 without examples) in a step in which they do not.
   double step(std::span<const tensor::Batch> micro, double lr);
   void finish() { strategy_.settle(replica_); }  ///< every replica is the model then
   const Replica& replica() const { return replica_; }

@@ -179,10 +179,20 @@ void require_codec(const RunSpec& spec) {
   }
   if (name == "one-bit" && makes_local_steps(strategy)) {
     throw ConfigError(
-        "the codec one-bit is for the strategies ddp and all-reduce; for {} choose --codec int4", strategy);
+        "the codec one-bit is for the strategies ddp, all-reduce and data-parallel; for {} choose --codec "
+        "int4",
+        strategy);
   }
   if (name == "one-bit" && spec.optim.name != "adamw" && spec.optim.name != "sgd") {
     throw ConfigError("the codec one-bit needs --optimizer adamw or sgd, got {}", spec.optim.name);
+  }
+  // Gradients in the loss scale, which begins at 65,536, would be cut off at fp16's end without anybody
+  // noticing.
+  if (name == "fp16" && spec.compute.precision == "fp16" &&
+      (!makes_local_steps(strategy) || spec.strategy.post_local_start > 0)) {
+    throw ConfigError(
+        "--codec fp16 cannot hold the scaled gradients of --precision fp16; use --codec bf16 or --precision "
+        "bf16");
   }
   if (!(spec.codec.ratio > 0 && spec.codec.ratio <= 1)) {
     throw ConfigError("codec.ratio must be above 0 and at most 1, got {}", spec.codec.ratio);
@@ -194,7 +204,31 @@ void require_codec(const RunSpec& spec) {
   }
 }
 
+namespace {
+
+/// Settings of a strategy's sibling, which look as if they did something. Those of strangers may stand in an
+/// experiment that runs both.
+void require_heeded(const RunSpec& spec) {
+  const RunSpec::Strategy& strategy = spec.strategy;
+  const auto refuse = [&](const char* name, bool set, const char* setting, const char* whose) {
+    if (strategy.name != name || !set) return;
+    throw ConfigError("the strategy {} has no use for {}; it is a setting of {}", name, setting, whose);
+  };
+  refuse("diloco", strategy.post_local_start != 0, "strategy.post_local_start", "local-sgd");
+  refuse("diloco", strategy.overlap_average, "strategy.overlap_average", "local-sgd; set strategy.delay");
+  refuse("local-sgd", strategy.fragments != 1, "strategy.fragments", "diloco");
+  refuse("local-sgd", strategy.mixing != 0, "strategy.mixing", "diloco");
+  refuse("hogwild", strategy.staleness != "inf", "strategy.staleness", "parameter-server");
+  refuse("hogwild", strategy.servers != 1, "strategy.servers", "parameter-server");
+  refuse("parameter-server", strategy.state != "own", "strategy.state", "hogwild");
+  refuse("parameter-server", spec.staleness_bound() == 0 && strategy.staleness_lr, "strategy.staleness_lr",
+         "a staleness above 0");
+}
+
+}  // namespace
+
 void require_settings(const RunSpec& spec) {
+  require_heeded(spec);
   if (!makes_local_steps(spec.strategy.name)) return;
   if (spec.model.batch_norm != "local") {
     throw ConfigError(

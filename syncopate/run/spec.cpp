@@ -33,6 +33,9 @@ void require_balance_fits(const RunSpec& spec) {
     throw ConfigError("--balance is for workers that make every step together ({}), which those of {} do not",
                       fmt::join(together, ", "), spec.strategy.name);
   }
+  if (spec.train.balance && spec.compute.device != "cpu") {
+    throw ConfigError("--balance measures workers on CPUs; on a GPU leave it out");
+  }
 }
 
 }  // namespace
@@ -241,6 +244,10 @@ double RunSpec::slowness_of(int rank) const {
   const auto factor = parts.size() == 2 ? parse_number(parts[1]) : std::nullopt;
   if (!who || *who < 0 || !factor || !(*factor >= 1 && *factor <= 1000)) {
     throw ConfigError("comm.slow must be RANK:FACTOR with a factor from 1 to 1000, got \"{}\"", comm.slow);
+  }
+  if (*who >= comm.workers) {
+    throw ConfigError("comm.slow={} names a worker that does not exist; there are {}", comm.slow,
+                      comm.workers);
   }
   return *who == rank ? *factor : 1;
 }

@@ -23,14 +23,15 @@ int64_t Trainer::run_section(parallel::FreeRunning& strategy, int64_t first) {
   const int64_t last = section_end(first);
   strategy.open(parts_.replica, first, last);
   bool time_is_up = false;
+  std::vector<Step> mine;
   // A ticket is taken one update ahead, so that its data are prepared meanwhile.
   const auto take = [&] {
-    time_is_up = parts_.group.rank() == 0 && control_.time_is_up();
+    const bool begun = first > 0 || !mine.empty();  // as where workers keep in step, one is always made
+    time_is_up = parts_.group.rank() == 0 && begun && control_.time_is_up();
     const std::optional<int64_t> ticket = strategy.take(time_is_up || parts_.listener.stop_requested());
     if (ticket) parts_.loader.request(*ticket);
     return ticket;
   };
-  std::vector<Step> mine;
   std::optional<int64_t> ticket = take();
   while (ticket) {
     const std::optional<int64_t> next = take();

@@ -62,7 +62,7 @@ TrainResult Trainer::run(bool resume) {
   }
   result_.bytes_sent = bytes_sent_by_all();
   if (balance_) result_.shares = balance_->shares();
-  if (parts_.replica.loss_scale != nullptr) result_.skipped = parts_.replica.loss_scale->skipped();
+  if (parts_.replica.loss_scale != nullptr) result_.skipped = skipped_steps();
   if (auto* const free = parts_.strategy.free_running()) {
     result_.updates = updates_;
     result_.staleness = free->staleness();
@@ -141,6 +141,12 @@ std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
     }
   }
   return state;
+}
+
+int64_t Trainer::skipped_steps() {
+  at::Tensor skipped = at::full({1}, parts_.replica.loss_scale->skipped(), at::kLong);
+  if (ranks_count_apart()) parts_.group.all_reduce(skipped, comm::Op::kSum).wait();
+  return skipped.item<int64_t>();
 }
 
 double Trainer::bytes_sent_by_all() {

@@ -94,8 +94,8 @@ class Trainer {
   Trainer(Parts parts, TrainerOptions options);
 
   /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError when the
-  /// loss is not a number: on every rank at the same step or, where workers run free, on the one that sees
-  /// it.
+  /// loss is not a number: on every rank at the same step or, in a step in which workers do not talk, on the
+  /// one that sees it.
   TrainResult run(bool resume);
 
  private:
@@ -119,6 +119,7 @@ class Trainer {
   int64_t restore();
   /// This rank computed for `seconds` of the step.
   void balance(const data::StepBatches& batches, double seconds, int64_t steps_done);
+  int64_t skipped_steps();     ///< by an overflow, of all ranks where each has its own; collective
   double bytes_sent_by_all();  ///< collective
   /// Ranks may differ in what their batch norms have seen.
   bool buffers_differ() const;

@@ -43,7 +43,25 @@ TEST(Settings, OfLocalStepsThatCannotBeAreRefusedBeforeARunBegins) {
   refused("diloco", {"strategy.mixing=1"}, "strategy.mixing");
   refused("diloco", {"strategy.outer_momentum=1"}, "strategy.outer_momentum");
   refused("diloco", {"strategy.outer_lr=-1"}, "strategy.outer_lr");
+  refused("diloco", {"strategy.post_local_start=3"}, "a setting of local-sgd");
+  refused("local-sgd", {"strategy.fragments=2"}, "a setting of diloco");
   EXPECT_EQ(complaint("ddp", {"strategy.fragments=3", "model.batch_norm=sync"}), "") << "not ddp's";
+}
+
+TEST(Settings, ThatAStrategyWouldLeaveAsideAreRefused) {
+  const auto said = [](const std::string& sentence, const std::string& words) {
+    EXPECT_NE(sentence.find(words), std::string::npos) << words << ": " << sentence;
+  };
+  EXPECT_EQ(complaint("hogwild", {}), "");
+  EXPECT_EQ(complaint("parameter-server", {"strategy.staleness=0"}), "");
+  said(complaint("hogwild", {"strategy.staleness=3"}), "a setting of parameter-server");
+  said(complaint("parameter-server", {"strategy.state=shared"}), "a setting of hogwild");
+  said(complaint("parameter-server", {"strategy.staleness=0", "strategy.staleness_lr=true"}), "above 0");
+  said(complaint("ddp", {"comm.slow=2:4"}), "names a worker that does not exist");
+  EXPECT_EQ(complaint("ddp", {"comm.slow=1:4"}), "");
+  said(complaint("ddp", {"codec.name=fp16", "compute.precision=fp16"}), "--codec bf16");
+  EXPECT_EQ(complaint("ddp", {"codec.name=bf16", "compute.precision=fp16"}), "");
+  EXPECT_EQ(complaint("local-sgd", {"codec.name=fp16", "compute.precision=fp16"}), "") << "parameters travel";
 }
 
 }  // namespace

@@ -145,6 +145,49 @@ TEST_F(Processes, LocalStepsInterruptedAndResumedAreNeverHavingStopped) {
   }
 }
 
+TEST_F(Processes, ACodecThatLosesNothingIsNoneAndOthersSendLess) {
+  const auto with = [&](const std::string& codec, const Words& more = {}) {
+    Words words{"--workers", "3", "--steps", "20", "--clip", "0", "--strategy", "ddp", "--codec", codec};
+    words.insert(words.end(), more.begin(), more.end());
+    return trained("run" + std::to_string(runs_++), words);
+  };
+  const auto sent = [&](const std::filesystem::path& run) {
+    return nlohmann::json::parse(file(run, "result.json")).at("bytes_sent_per_step").get<double>();
+  };
+  const auto reference = with("none");
+  EXPECT_LT(difference(losses_of(reference), losses_of(with("top-k", {"--set", "codec.ratio=1"}))), 2e-6);
+  for (const std::string codec :
+       {"fp16", "bf16", "int8", "int4", "top-k", "random-k", "power-sgd", "one-bit"}) {
+    Words more;
+    if (codec == "power-sgd" || codec == "one-bit") more = {"--set", "codec.warmup=2"};
+    if (codec == "power-sgd") more.insert(more.end(), {"--set", "codec.rank=1"});
+    const auto run = with(codec, more);
+    EXPECT_LT(sent(run), 0.6 * sent(reference)) << codec;
+    EXPECT_GT(difference(losses_of(reference), losses_of(run)), 0) << codec << " loses something";
+    EXPECT_LT(difference(losses_of(reference), losses_of(run)), 0.5) << codec << " learns all the same";
+  }
+}
+
+TEST_F(Processes, WithCodecsInterruptedAndResumedIsNeverHavingStopped) {
+  for (const std::string codec : {"int4", "power-sgd", "one-bit"}) {
+    Words settings{"--workers", "2",     "--steps",        "150",   "--dropout",   "0.1", "--codec",
+                   codec,       "--set", "codec.warmup=5", "--set", "codec.rank=1"};
+    const auto reference = trained("straight" + codec, settings);
+    const auto run = folder_ / ("stopped" + codec);
+    Process process(train_command(data_, run, settings));
+    ASSERT_TRUE(process.until([&] { return losses_of(run).size() > 20; })) << process.err();
+    process.signal(SIGINT);
+    EXPECT_EQ(process.wait().exit_code, 130);
+    ASSERT_LT(losses_of(run).size(), 150u);
+    settings.push_back("--resume");
+    const CommandResult again = run_command(train_command(data_, run, settings));
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    for (const char* name : {"loss_0.txt", "loss_1.txt", "model/model.safetensors"}) {
+      EXPECT_EQ(file(reference, name), file(run, name)) << codec << ", " << name;
+    }
+  }
+}
+
 TEST_F(Processes, ResumingWithOtherThreadsSaysThatTheBitsMayDiffer) {
   const Words settings{"--strategy", "single", "--steps", "20", "--save-every", "10"};
   const auto run = trained("run", settings);

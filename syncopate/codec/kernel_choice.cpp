@@ -1,3 +1,4 @@
+#include "syncopate/base/instruction_set.h"
 #include "syncopate/codec/kernels/kernels.h"
 
 namespace syncopate::codec::kernels {
@@ -18,15 +19,8 @@ extern const Kernels table;
 std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> sets = {&baseline::table};
 #ifdef SYNCOPATE_X86_KERNELS
-  // Asks the CPU and the operating system: what the compiler was told to build for says nothing about this
-  // machine.
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
-    sets.push_back(&avx2::table);
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-      sets.push_back(&avx512::table);
-    }
-  }
+  if (widest_instruction_set() >= InstructionSet::kAvx2) sets.push_back(&avx2::table);
+  if (widest_instruction_set() >= InstructionSet::kAvx512) sets.push_back(&avx512::table);
 #endif
   return sets;
 }

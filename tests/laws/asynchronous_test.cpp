@@ -134,18 +134,10 @@ TEST(Asynchronous, ResumingIsNeverHavingStoppedWhereNothingRaces) {
                               in_lockstep(1, 1), in_lockstep(3, 1), in_lockstep(3, 2)}) {
     const TempDir folder;
     const Trace reference = train(straight);
-    Rig first = straight;
-    first.checkpoint = folder / "checkpoint.safetensors";
-    first.stop_after = 17;
-    const Trace before = train(first);
+    auto [first, second, before, after, joined] =
+        stopped_and_resumed(straight, folder / "checkpoint.safetensors", 17);
     ASSERT_GE(before.losses.size(), 17u);
     ASSERT_LT(before.losses.size(), 25u);
-    Rig second = straight;
-    second.checkpoint = first.checkpoint;
-    second.resume = true;
-    const Trace after = train(second);
-    std::vector<double> joined = before.losses;
-    joined.insert(joined.end(), after.losses.begin(), after.losses.end());
     EXPECT_EQ(joined, reference.losses) << straight.strategy.name;
     EXPECT_TRUE(at::equal(after.parameters.back(), reference.parameters.back()));
     EXPECT_EQ(after.staleness, reference.staleness);

@@ -47,16 +47,8 @@ TEST(Balanced, ResumingGoesOnWithTheSharesOfTheCheckpoint) {
   straight.balance_every = 40;
   const Trace reference = train(straight);
   ASSERT_EQ(reference.shares, (Numbers{9, 3}));
-  Rig first = straight;
-  first.checkpoint = folder / "checkpoint.safetensors";
-  first.stop_after = 17;
-  const Trace before = train(first);
-  Rig second = straight;
-  second.checkpoint = first.checkpoint;
-  second.resume = true;
-  const Trace after = train(second);
-  std::vector<double> joined = before.losses;
-  joined.insert(joined.end(), after.losses.begin(), after.losses.end());
+  auto [first, second, before, after, joined] =
+      stopped_and_resumed(straight, folder / "checkpoint.safetensors", 17);
   EXPECT_EQ(joined, reference.losses);
   train(first);
   second.seconds_per_example.clear();  // the foil forgets them

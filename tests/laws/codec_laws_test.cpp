@@ -139,16 +139,8 @@ TEST(CodecLaws, ResumingIsNeverHavingStoppedBitForBit) {
     straight.dropout = 0.1;
     straight.steps = 24;
     const Trace reference = train(straight);
-    Rig first = straight;
-    first.checkpoint = folder / "checkpoint.safetensors";
-    first.stop_after = 11;
-    const Trace before = train(first);
-    Rig second = straight;
-    second.checkpoint = first.checkpoint;
-    second.resume = true;
-    const Trace after = train(second);
-    std::vector<double> joined = before.losses;
-    joined.insert(joined.end(), after.losses.begin(), after.losses.end());
+    auto [first, second, before, after, joined] =
+        stopped_and_resumed(straight, folder / "checkpoint.safetensors", 11);
     EXPECT_EQ(joined, reference.losses) << codec;
     for (size_t rank = 0; rank < reference.parameters.size(); ++rank) {
       EXPECT_TRUE(at::equal(after.parameters[rank], reference.parameters[rank])) << codec;

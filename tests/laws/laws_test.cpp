@@ -122,18 +122,9 @@ TEST_P(Law, ResumingIsNeverHavingStoppedBitForBit) {
     straight.optim.clip = 1;
     const Trace reference = train(straight);
 
-    Rig first = straight;
-    first.checkpoint = folder / "checkpoint.safetensors";
-    first.stop_after = 17;
-    const Trace before = train(first);
+    auto [first, second, before, after, joined] =
+        stopped_and_resumed(straight, folder / "checkpoint.safetensors", 17);
     ASSERT_EQ(before.losses.size(), 17u);
-
-    Rig second = straight;
-    second.checkpoint = first.checkpoint;
-    second.resume = true;
-    const Trace after = train(second);
-    std::vector<double> joined = before.losses;
-    joined.insert(joined.end(), after.losses.begin(), after.losses.end());
     EXPECT_EQ(joined, reference.losses);
     for (size_t rank = 0; rank < reference.parameters.size(); ++rank) {
       EXPECT_TRUE(at::equal(after.parameters[rank], reference.parameters[rank]));

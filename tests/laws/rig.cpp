@@ -289,6 +289,18 @@ Trace train(const Rig& rig) {
   return trace;
 }
 
+Resumed stopped_and_resumed(const Rig& straight, const std::filesystem::path& path, int64_t stop_after) {
+  Resumed parts{.first = straight, .second = straight, .before = {}, .after = {}, .losses = {}};
+  parts.first.checkpoint = parts.second.checkpoint = path;
+  parts.first.stop_after = stop_after;
+  parts.second.resume = true;
+  parts.before = train(parts.first);
+  parts.after = train(parts.second);
+  parts.losses = parts.before.losses;
+  parts.losses.insert(parts.losses.end(), parts.after.losses.begin(), parts.after.losses.end());
+  return parts;
+}
+
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   check(a.size() == b.size() && !a.empty(), "traces of one length");
   double largest = 0;

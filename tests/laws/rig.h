@@ -68,6 +68,15 @@ struct Trace {
 /// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.
 Trace train(const Rig& rig);
 
+/// The rig's run, stopped in step `stop_after` with a checkpoint at `path` and resumed: `before` is the first
+/// part, `after` the second, `losses` those of both.
+struct Resumed {
+  Rig first, second;  ///< to make the parts again
+  Trace before, after;
+  std::vector<double> losses;
+};
+Resumed stopped_and_resumed(const Rig& straight, const std::filesystem::path& path, int64_t stop_after);
+
 /// The test score of a model with these (flat) parameters, computed by so many ranks.
 record::EvalRecord evaluate_parameters(const at::Tensor& parameters, int workers);
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What --balance gains when one of two workers is slow: equal and balanced shares in turn, on this machine.
 
-    bench/uneven.py [--build build] [--rounds 3] [--steps 120] [--cores 1,0.5] [--out report.md]
+    bench/uneven.py [--build build] [--task supersense|idx] [--rounds 3] [--steps 120] [--batch 64] [--cores 1,0.5] [--out report.md]
 
-Two workers with one thread each, started by hand. Each has a part of a core, by a CPU quota (cgroup v1 or v2, which needs
+supersense: bert-mini, texts of different lengths, padded to the longest of a worker's batch; idx: resnet-8 on Fashion-MNIST,
+whose examples all cost the same. Two workers with one thread each, started by hand. Each has a part of a core, by a CPU quota (cgroup v1 or v2, which needs
 root). On a busy machine small parts are what a worker really gets: --cores 0.2,0.1 is as uneven as 1,0.5. Balanced and equal
 runs have the same settings and global batches. Reported are examples per second over whole runs, the steps before the first
 look at the speeds included, and over the second half of the steps.
@@ -21,6 +22,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TASKS = {"supersense": "--model bert-mini", "idx": "--data /usr/share/datasets/fashion-mnist --model resnet-8"}
 PERIOD_US = 20_000  # short against a step, so that a worker is slow rather than stopped now and then
 
 
@@ -76,11 +78,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--batch", type=int, default=64, help="examples per step over both workers")
-    parser.add_argument("--model", default="bert-mini")
+    parser.add_argument("--task", default="supersense", choices=TASKS)
     parser.add_argument("--cores", default="1,0.5", help="of the first worker and the second")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
-    settings = ["--task", "supersense", "--model", options.model, "--strategy", "ddp", "--global-batch", str(options.batch),
+    settings = ["--task", options.task, *TASKS[options.task].split(), "--strategy", "ddp", "--global-batch", str(options.batch),
                 "--steps", str(options.steps), "--limit", "4000", "--set", "task.test_limit=16"]
     rows = []
     first, second = map(float, options.cores.split(","))
@@ -101,7 +103,7 @@ def main():
     lines += ["", f"- medians of the ratios: {statistics.median(ratios['whole']):.2f} over whole runs, "
               f"{statistics.median(ratios['late']):.2f} over their second halves",
               f"- training losses of a pair differ by at most {100 * worst:.1f} % (dropout falls elsewhere)",
-              f"- {options.model}, {options.batch} examples a step, {options.steps} steps; the workers have {first} and {second} "
+              f"- {options.task}, {options.batch} examples a step, {options.steps} steps; the workers have {first} and {second} "
               "of a core"]
     text = "\n".join(lines) + "\n"
     print(text)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a room includes a room that cmake/rooms.cmake does not allow, or a paper room includes torch.
+"""Fails when a room includes a room that cmake/rooms.cmake does not allow, a paper room includes torch, or code
+calls what crashes beside some libtorch.
 
     tools/check_rooms.py [ROOT]
 """
@@ -29,6 +30,8 @@ def faults_in(root):
             yield f"{where}: the room {room} is not in cmake/rooms.cmake"
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r"\b(fs|filesystem)::remove_all\(", line):
+                yield f"{where}:{number}: std::filesystem::remove_all crashes beside some libtorch; use remove_tree (base/file.h)"
             if not re.match(r"\s*#\s*include", line):
                 continue
             other = re.match(r'\s*#\s*include\s*["<]syncopate/(\w+)/(\w+)', line)

@@ -1,11 +1,13 @@
 #include "syncopate/base/file.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 
@@ -116,6 +118,14 @@ void make_folder(const std::filesystem::path& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
   if (code) throw DataError("cannot make the folder {}: {}", path.string(), code.message());
+}
+
+bool remove_tree(const std::filesystem::path& path) noexcept {
+  const auto remove = [](const char* name, const struct stat*, int, FTW*) {
+    return std::remove(name) == 0 || errno == ENOENT ? 0 : -1;  // others may tidy up here too
+  };
+  constexpr int kOpenFolders = 16;
+  return ::nftw(path.c_str(), remove, kOpenFolders, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT;
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path, std::string_view what) {

@@ -100,7 +100,7 @@ int launch_workers(run::RunSpec& spec, const TrainArguments& arguments, char** a
   // A run that never made a step leaves nothing behind.
   std::error_code ignored;
   const bool stepped = std::filesystem::file_size(folder.steps(), ignored) > 0 && !ignored;
-  if (fresh && !stepped) std::filesystem::remove_all(folder.path, ignored);
+  if (fresh && !stepped) remove_tree(folder.path);
   if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted)) {
     fmt::print(stderr, "syncopate: {}\n", result.sentence);
   }

@@ -94,8 +94,7 @@ SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out
       say(label);
       // A folder without a checkpoint is what a killed run left: start it anew.
       const bool resume = std::filesystem::exists(folder.checkpoint());
-      std::error_code ignored;
-      if (!resume) std::filesystem::remove_all(folder.path, ignored);
+      if (!resume) remove_tree(folder.path);
       const int code = run_program(command_for(row.spec, folder.path, resume));
       if (code == 0) {
         row.record = read_result(folder);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
@@ -66,15 +68,17 @@ RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume) {
 
 void save_model(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
   const fs::path fresh = folder.string() + ".writing";
-  fs::remove_all(fresh);
+  const auto remove = [](const fs::path& path) {
+    if (!remove_tree(path)) throw DataError("cannot remove {}: {}", path.string(), std::strerror(errno));
+  };
+  remove(fresh);
   try {
     make_folder(fresh);
     write(fresh);
-    fs::remove_all(folder);
+    remove(folder);
     fs::rename(fresh, folder);
   } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(fresh, ignored);
+    remove_tree(fresh);
     throw;
   }
 }

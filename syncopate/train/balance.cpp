@@ -77,8 +77,10 @@ void Balance::measure(int64_t examples, double seconds) {
 }
 
 bool Balance::due(int64_t steps_done) const {
-  const int64_t first = std::min(options_.first, options_.every);
-  return steps_done == first || (steps_done > first && steps_done % options_.every == 0);
+  if (steps_done >= options_.every) return steps_done % options_.every == 0;
+  int64_t look = options_.first;
+  while (look < steps_done) look *= 2;
+  return look == steps_done;
 }
 
 int64_t Balance::own_speed() const {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "syncopate/base/file.h"
 #include "tests/data/fixtures.h"
 
 namespace syncopate::data::test {
@@ -18,10 +19,7 @@ class Scratch {
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder " + name);
     path_ = name;
   }
-  ~Scratch() {
-    std::error_code left_behind;
-    std::filesystem::remove_all(path_, left_behind);
-  }
+  ~Scratch() { remove_tree(path_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   const std::filesystem::path& path() const { return path_; }

@@ -13,6 +13,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "syncopate/base/file.h"
+
 extern char** environ;
 
 namespace syncopate::test {
@@ -34,10 +36,7 @@ TempDir::TempDir() {
   path_ = name;
 }
 
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
+TempDir::~TempDir() { remove_tree(path_); }
 
 Process::Process(const std::vector<std::string>& argv, const std::vector<std::string>& environment) {
   posix_spawn_file_actions_t actions;

@@ -125,6 +125,7 @@ int train(const TrainArguments& arguments, char** argv) {
     }
   }
   spec.validate();
+  if (!world.is_worker()) run::require_place_for(spec.comm.workers + spec.servers());
   if (world.is_worker() || spec.comm.workers + spec.servers() == 1 ||
       run::runs_in_one_process(spec.strategy.name)) {
     return work(spec, world, arguments);

@@ -17,13 +17,14 @@ struct Handle {
 
 class Runtime {
  public:
-  bool complete() const { return set_device && allocate && free && handle_of && open && last_error; }
+  bool complete() const { return set_device && allocate && free && handle_of && open && close && last_error; }
 
   int (*set_device)(int) = find<int (*)(int)>("cudaSetDevice");
   int (*allocate)(void**, size_t) = find<int (*)(void**, size_t)>("cudaMalloc");
   int (*free)(void*) = find<int (*)(void*)>("cudaFree");
   int (*handle_of)(Handle*, void*) = find<int (*)(Handle*, void*)>("cudaIpcGetMemHandle");
   int (*open)(void**, Handle, unsigned) = find<int (*)(void**, Handle, unsigned)>("cudaIpcOpenMemHandle");
+  int (*close)(void*) = find<int (*)(void*)>("cudaIpcCloseMemHandle");
   int (*last_error)() = find<int (*)()>("cudaGetLastError");
 
  private:
@@ -84,6 +85,9 @@ at::Tensor share_device_memory(Group& group, c10::Device device, int64_t bytes) 
   const at::Tensor all = at::full({1}, address != nullptr ? 1.0 : 0.0, at::kDouble);
   group.all_reduce(all, Op::kMin).wait();
   if (all.item<double>() == 0) {
+    if (address != nullptr && offer.process != ::getpid()) runtime.close(address);
+    group.barrier();  // memory is freed when nobody maps it any more
+    if (group.rank() == 0 && offer.made != 0) runtime.free(offer.address);
     if (able) (void)runtime.last_error();  // libtorch would find it at its next call
     return {};
   }

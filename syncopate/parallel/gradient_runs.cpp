@@ -11,7 +11,7 @@
 namespace syncopate::parallel {
 namespace {
 
-void append(std::vector<Shard>& runs, int64_t begin, int64_t end) {
+void append(std::vector<Slice>& runs, int64_t begin, int64_t end) {
   if (begin >= end) return;
   if (!runs.empty() && runs.back().end == begin) {
     runs.back().end = end;
@@ -43,9 +43,9 @@ std::map<const tensor::FlatParams::Entry*, TableRows> rows_by_entry(const Replic
 
 }  // namespace
 
-std::vector<Shard> gradient_runs(const Replica& replica) {
+std::vector<Slice> gradient_runs(const Replica& replica) {
   const auto tables = rows_by_entry(replica);
-  std::vector<Shard> runs;
+  std::vector<Slice> runs;
   int64_t done = 0;
   for (const auto& entry : replica.params.entries()) {
     const auto found = tables.find(&entry);
@@ -60,26 +60,26 @@ std::vector<Shard> gradient_runs(const Replica& replica) {
   return runs;
 }
 
-std::vector<Shard> runs_within(const std::vector<Shard>& runs, const Shard& shard) {
-  std::vector<Shard> within;
-  for (const Shard& run : runs) {
+std::vector<Slice> runs_within(const std::vector<Slice>& runs, const Slice& shard) {
+  std::vector<Slice> within;
+  for (const Slice& run : runs) {
     append(within, std::max(run.begin, shard.begin) - shard.begin,
            std::min(run.end, shard.end) - shard.begin);
   }
   return within;
 }
 
-int64_t elements_of(const std::vector<Shard>& runs) {
+int64_t elements_of(const std::vector<Slice>& runs) {
   int64_t elements = 0;
-  for (const Shard& run : runs) elements += run.size();
+  for (const Slice& run : runs) elements += run.size();
   return elements;
 }
 
-at::Tensor pack(const at::Tensor& flat, const std::vector<Shard>& runs) {
+at::Tensor pack(const at::Tensor& flat, const std::vector<Slice>& runs) {
   const at::Tensor packed = at::empty({elements_of(runs)}, flat.options());
   const auto size = flat.element_size();
   auto* to = static_cast<char*>(packed.data_ptr());
-  for (const Shard& run : runs) {
+  for (const Slice& run : runs) {
     const auto bytes = static_cast<size_t>(run.size() * size);
     std::memcpy(to, static_cast<const char*>(flat.data_ptr()) + run.begin * size, bytes);
     to += bytes;
@@ -87,30 +87,30 @@ at::Tensor pack(const at::Tensor& flat, const std::vector<Shard>& runs) {
   return packed;
 }
 
-void unpack(const at::Tensor& packed, const std::vector<Shard>& runs, const at::Tensor& flat) {
+void unpack(const at::Tensor& packed, const std::vector<Slice>& runs, const at::Tensor& flat) {
   check(packed.numel() == elements_of(runs), "packed elements fill their runs");
   flat.zero_();
   const auto size = flat.element_size();
   const auto* from = static_cast<const char*>(packed.data_ptr());
-  for (const Shard& run : runs) {
+  for (const Slice& run : runs) {
     const auto bytes = static_cast<size_t>(run.size() * size);
     std::memcpy(static_cast<char*>(flat.data_ptr()) + run.begin * size, from, bytes);
     from += bytes;
   }
 }
 
-at::Tensor to_tensor(const std::vector<Shard>& runs) {
+at::Tensor to_tensor(const std::vector<Slice>& runs) {
   const at::Tensor tensor = at::empty({static_cast<int64_t>(runs.size()), 2}, at::kLong);
   int64_t* to = tensor.data_ptr<int64_t>();
-  for (const Shard& run : runs) {
+  for (const Slice& run : runs) {
     *to++ = run.begin;
     *to++ = run.end;
   }
   return tensor;
 }
 
-std::vector<Shard> runs_from(const at::Tensor& tensor) {
-  std::vector<Shard> runs;
+std::vector<Slice> runs_from(const at::Tensor& tensor) {
+  std::vector<Slice> runs;
   const int64_t* const numbers = tensor.data_ptr<int64_t>();
   for (int64_t i = 0; i < tensor.size(0); ++i) runs.push_back({numbers[2 * i], numbers[2 * i + 1]});
   return runs;

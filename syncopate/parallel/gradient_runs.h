@@ -12,17 +12,17 @@ namespace syncopate::parallel {
 
 /// The elements of a flat gradient outside of which it is zero, as ranges in order: of embedding tables only
 /// the rows that the step's batches read.
-std::vector<Shard> gradient_runs(const Replica& replica);
+std::vector<Slice> gradient_runs(const Replica& replica);
 
 /// The part of the runs that lies within `shard`, counted from its beginning.
-std::vector<Shard> runs_within(const std::vector<Shard>& runs, const Shard& shard);
+std::vector<Slice> runs_within(const std::vector<Slice>& runs, const Slice& shard);
 
-int64_t elements_of(const std::vector<Shard>& runs);
-at::Tensor pack(const at::Tensor& flat, const std::vector<Shard>& runs);  ///< on the host
+int64_t elements_of(const std::vector<Slice>& runs);
+at::Tensor pack(const at::Tensor& flat, const std::vector<Slice>& runs);  ///< on the host
 /// The way back; the rest becomes zero.
-void unpack(const at::Tensor& packed, const std::vector<Shard>& runs, const at::Tensor& flat);
+void unpack(const at::Tensor& packed, const std::vector<Slice>& runs, const at::Tensor& flat);
 
-at::Tensor to_tensor(const std::vector<Shard>& runs);  ///< int64 [runs, 2]
-std::vector<Shard> runs_from(const at::Tensor& tensor);
+at::Tensor to_tensor(const std::vector<Slice>& runs);  ///< int64 [runs, 2]
+std::vector<Slice> runs_from(const at::Tensor& tensor);
 
 }  // namespace syncopate::parallel

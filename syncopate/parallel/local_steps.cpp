@@ -11,7 +11,7 @@ namespace syncopate::parallel {
 namespace {
 
 /// What of a replica beside its parameters is averaged with a fragment.
-std::vector<tensor::NamedTensor> statistics_of(const Replica& replica, const Fragment& fragment, bool moments,
+std::vector<tensor::NamedTensor> statistics_of(const Replica& replica, const Slice& fragment, bool moments,
                                                bool buffers) {
   std::vector<tensor::NamedTensor> found;
   if (moments) {
@@ -83,7 +83,7 @@ void LocalSteps::start(Replica& replica) {
     travelling_ = at::zeros_like(values);
   } else if (kept.anchor) {  // one fragment at a time
     int64_t longest = 0;
-    for (const Fragment& fragment : fragments_) longest = std::max(longest, fragment.size);
+    for (const Slice& fragment : fragments_) longest = std::max(longest, fragment.size());
     travelling_ = at::zeros({longest}, values.options());
   }
 }
@@ -103,7 +103,7 @@ void LocalSteps::before_backward(Replica& replica, bool last_micro) {
 }
 
 LocalSteps::Slices LocalSteps::slices(const Replica& replica, size_t number) const {
-  const Fragment& fragment = fragments_[number];
+  const Slice& fragment = fragments_[number];
   Slices found{.values = fragment.of(replica.params.values),
                .anchor = fragment.of(anchor_),
                .momentum = fragment.of(momentum_),
@@ -114,7 +114,7 @@ LocalSteps::Slices LocalSteps::slices(const Replica& replica, size_t number) con
   } else if (options_.rounds.delay > 0) {
     found.mean = fragment.of(travelling_);
   } else {
-    found.mean = travelling_.narrow(0, 0, fragment.size);
+    found.mean = travelling_.narrow(0, 0, fragment.size());
   }
   return found;
 }
@@ -162,7 +162,7 @@ void LocalSteps::launch(Replica& replica, size_t number) {
   found.mean.mul_(differences ? weight.share() : weight.mine);
   statistics_[number].start(group_, weight.share());
   flights_[number] = {found.mean, differences ? 1 : weight.all,
-                      averager_->start({found.mean, fragments_[number].offset})};
+                      averager_->start({found.mean, fragments_[number].begin})};
 }
 
 void LocalSteps::arrive(size_t number) {

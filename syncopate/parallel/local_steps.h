@@ -82,7 +82,7 @@ class LocalSteps : public Strategy {
   std::unique_ptr<Averager> averager_;
   Options options_;
   std::unique_ptr<Strategy> before_;
-  std::vector<Fragment> fragments_;
+  std::vector<Slice> fragments_;
   std::vector<Statistics> statistics_;  ///< by fragment
   struct Flight {
     at::Tensor sum;

@@ -28,6 +28,4 @@ std::vector<std::vector<int64_t>> Pace::counts() const {
   return rows;
 }
 
-int64_t Pace::updates(int worker) const { return counts_[worker].sum().item<int64_t>(); }
-
 }  // namespace syncopate::parallel

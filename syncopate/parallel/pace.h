@@ -16,7 +16,6 @@ class Pace {
 
   /// By worker, then by staleness: the number of updates. The last of them holds that staleness and more.
   std::vector<std::vector<int64_t>> counts() const;
-  int64_t updates(int worker) const;
   const at::Tensor& tensor() const { return counts_; }  ///< int64 [workers, stalenesses], for checkpoints
 
  private:

@@ -35,7 +35,7 @@ int64_t ParameterServer::close(Replica& replica) { return client_.close(replica)
 
 std::vector<std::vector<int64_t>> ParameterServer::staleness() {
   Pace pace(workers_.size());
-  if (workers_.rank() == 0) at::Tensor(pace.tensor()).copy_(client_.save().staleness);
+  if (workers_.rank() == 0) pace = client_.pace();
   workers_.broadcast(pace.tensor(), 0).wait();
   return pace.counts();
 }

@@ -1,9 +1,5 @@
 #include "syncopate/parallel/rounds.h"
 
-#include <ATen/ATen.h>
-
-#include <cstdlib>
-
 #include "syncopate/base/error.h"
 
 namespace syncopate::parallel {
@@ -36,32 +32,13 @@ bool Rounds::under_way(size_t fragment, int64_t done) const {
   return false;
 }
 
-at::Tensor Fragment::of(const at::Tensor& flat) const {
-  return flat.defined() ? flat.narrow(0, offset, size) : at::Tensor();
-}
-
-std::vector<Fragment> cut(const tensor::FlatParams& params, int64_t fragments) {
-  const auto& entries = params.entries();
-  const auto count = static_cast<int64_t>(entries.size());
-  if (fragments > count) {
-    throw ConfigError("strategy.fragments must be at most the model's {} parameter tensors, got {}", count,
+std::vector<Slice> cut(const tensor::FlatParams& params, int64_t fragments) {
+  const auto tensors = static_cast<int64_t>(params.entries().size());
+  if (fragments > tensors) {
+    throw ConfigError("strategy.fragments must be at most the model's {} parameter tensors, got {}", tensors,
                       fragments);
   }
-  std::vector<Fragment> cuts;
-  int64_t first = 0;  // entry
-  for (int64_t i = 0; i < fragments; ++i) {
-    const int64_t ideal = params.size() / fragments * (i + 1);
-    const int64_t latest = count - (fragments - i - 1);  // leaves one for each of the others
-    int64_t last = first + 1;
-    const auto edge = [&](int64_t entry) {
-      return entry < count ? entries[static_cast<size_t>(entry)].offset : params.size();
-    };
-    while (last < latest && std::abs(edge(last + 1) - ideal) <= std::abs(edge(last) - ideal)) ++last;
-    if (i + 1 == fragments) last = count;
-    cuts.push_back({edge(first), edge(last) - edge(first)});
-    first = last;
-  }
-  return cuts;
+  return cut_between_tensors(params.entries(), params.size(), fragments);
 }
 
 }  // namespace syncopate::parallel

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "syncopate/tensor/flat_params.h"
+#include "syncopate/parallel/slice.h"
 
 namespace syncopate::parallel {
 
@@ -25,14 +25,8 @@ struct Rounds {
   bool under_way(size_t fragment, int64_t done) const;
 };
 
-/// A slice of the flat arrays.
-struct Fragment {
-  int64_t offset = 0, size = 0;
-  at::Tensor of(const at::Tensor& flat) const;  ///< undefined where `flat` is
-};
-
 /// The parameters in so many neighbouring groups of about equal size. Throws ConfigError when there are fewer
 /// parameters than groups.
-std::vector<Fragment> cut(const tensor::FlatParams& params, int64_t fragments);
+std::vector<Slice> cut(const tensor::FlatParams& params, int64_t fragments);
 
 }  // namespace syncopate::parallel

@@ -44,14 +44,14 @@ void ServerClient::ask(const Request& request) {
 
 void ServerClient::send_gradient(Replica& replica, Request request) {
   const at::Tensor grads = replica.params.grads.to(at::kCPU);
-  std::vector<Shard> runs{{0, grads.numel()}};
+  std::vector<Slice> runs{{0, grads.numel()}};
   if (options_.sparse_rows) runs = gradient_runs(replica);
   std::vector<comm::Pending> sent;
   for (size_t server = 0; server < links_.size(); ++server) {
     ServerLink& link = links_[server];
-    const Shard& shard = shards_[server];
+    const Slice& shard = shards_[server];
     const at::Tensor part = grads.narrow(0, shard.begin, shard.size());
-    const std::vector<Shard> within = runs_within(runs, shard);
+    const std::vector<Slice> within = runs_within(runs, shard);
     request.elements = elements_of(within);
     // Packing costs a pass: not for a little.
     const bool whole = 4 * request.elements > 3 * shard.size();
@@ -128,6 +128,13 @@ int64_t ServerClient::close(Replica& replica) {
   const int64_t next = ask_for_ticket(Ask::kTaken);
   workers_.barrier();  // nobody opens the next section before all know where this one ended
   return next;
+}
+
+Pace ServerClient::pace() {
+  Pace pace(workers_.size());
+  links_.front().send_plain(Request{.ask = Ask::kPace}).wait();
+  links_.front().receive(pace.tensor()).wait();
+  return pace;
 }
 
 ServerState ServerClient::save() {

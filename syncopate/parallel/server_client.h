@@ -44,6 +44,7 @@ class ServerClient {
   /// that was not taken. Collective over the workers.
   int64_t close(Replica& replica);
 
+  Pace pace();                                               ///< as the first server sees it; rank 0 alone
   ServerState save();                                        ///< rank 0 alone
   void restore(const ServerState& state, Replica& replica);  ///< and the parameters; rank 0 alone
   void leave();                                              ///< the last call: the servers may go
@@ -59,7 +60,7 @@ class ServerClient {
   comm::Group& workers_;
   Options options_;
   std::vector<ServerLink> links_;
-  std::vector<Shard> shards_;
+  std::vector<Slice> shards_;
   at::ScalarType state_type_ = at::kFloat;  ///< of the optimizer's arrays
   int64_t spare_ = -1;                      ///< a ticket that came with an answer
   bool has_spare_ = false;

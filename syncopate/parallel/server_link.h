@@ -23,6 +23,7 @@ enum class Ask : int64_t {
   kTaken,    ///< how far have they been taken?
   kPush,     ///< here is a gradient (it follows); send the new parameters
   kDone,     ///< no push of mine will follow until the next kOpen
+  kPace,     ///< send how stale pushes were
   kSave,     ///< send the optimizer's state
   kRestore,  ///< here is the optimizer's state (it follows)
   kLeave,    ///< goodbye
@@ -38,9 +39,8 @@ struct Request {
 };
 
 struct Reply {
-  int64_t ticket = -1;    ///< -1: none is left
-  int64_t staleness = 0;  ///< of the push: updates since this worker's parameters left the server
-  double norm = 0;        ///< of the gradient that was applied, where the server had to know it
+  int64_t ticket = -1;  ///< -1: none is left
+  double norm = 0;      ///< of the gradient that was applied, where the server had to know it
 };
 
 /// One end of a line between a worker and a server.

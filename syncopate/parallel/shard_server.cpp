@@ -63,6 +63,9 @@ void ShardServer::answer(int worker, ServerLink& link) {
         link.send_plain(note(worker, request, values)).wait();
         link.send(values).wait();
         break;
+      case Ask::kPace:
+        send_pace(link);
+        break;
       case Ask::kSave:
         save(link);
         break;
@@ -139,12 +142,11 @@ void ShardServer::update(const at::Tensor& grads, double lr, double scale) {
 
 Reply ShardServer::push_freely(Lock& lock, int worker, const Request& request, const at::Tensor& grads) {
   const auto mine = static_cast<size_t>(worker);
-  Reply reply;
-  reply.staleness = version_ - pulled_[mine];
-  const auto slow_down = options_.staleness_lr ? std::max<int64_t>(1, reply.staleness) : 1;
+  const int64_t staleness = version_ - pulled_[mine];
+  const auto slow_down = options_.staleness_lr ? std::max<int64_t>(1, staleness) : 1;
   update(grads, request.lr / static_cast<double>(slow_down), request.scale);
-  pace_.count(worker, reply.staleness);
-  reply.ticket = next_ticket();
+  pace_.count(worker, staleness);
+  const Reply reply{.ticket = next_ticket()};
   ++clocks_[mine];
   changed_.notify_all();
   wait(lock, [&] { return may_go_on(worker); });
@@ -178,7 +180,7 @@ Reply ShardServer::push_together(Lock& lock, int worker, const Request& request,
     changed_.notify_all();
   }
   // No further round can end before this worker is answered: the norm is still this round's.
-  return {.ticket = -1, .staleness = 0, .norm = norm_};
+  return {.ticket = -1, .norm = norm_};
 }
 
 double ShardServer::clipped_scale(const at::Tensor& grads, const Request& request) {
@@ -191,6 +193,11 @@ double ShardServer::clipped_scale(const at::Tensor& grads, const Request& reques
     norm_ = std::sqrt(square.item<double>());
   }
   return request.scale * optim::clip_factor(norm_, options_.clip);
+}
+
+void ShardServer::send_pace(ServerLink& link) {
+  const std::lock_guard lock(mutex_);
+  link.send(pace_.tensor()).wait();
 }
 
 void ShardServer::save(ServerLink& link) {

@@ -53,6 +53,7 @@ class ShardServer {
   int64_t next_ticket();
   bool may_go_on(int worker) const;
   void wait(Lock& lock, const std::function<bool()>& ready);
+  void send_pace(ServerLink& link);
   void save(ServerLink& link);
   void restore(ServerLink& link);
 

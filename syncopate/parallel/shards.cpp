@@ -1,7 +1,6 @@
 #include "syncopate/parallel/shards.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
@@ -31,37 +30,26 @@ Layout layout_from(const std::string& text) {
   return layout;
 }
 
-std::vector<Shard> cut(const Layout& layout, int servers, bool whole_tensors) {
+std::vector<Slice> cut(const Layout& layout, int servers, bool whole_tensors) {
   check(servers >= 1, "there is a server");
   // Parameters begin at multiples of this, so a shard never begins in the gap behind one.
   constexpr int64_t kUnit = 16;
-  std::vector<int64_t> places;  // to choose from, ascending, when tensors stay whole
-  for (const auto& entry : layout.entries) places.push_back(entry.offset);
-  places.push_back(layout.size);
-  std::vector<Shard> shards;
-  int64_t begin = 0;
-  for (int server = 0; server < servers; ++server) {
-    const int64_t ideal = layout.size * (server + 1) / servers;
-    int64_t end = layout.size;
-    if (server + 1 < servers && whole_tensors) {
-      end = *std::min_element(places.begin(), places.end(), [&](int64_t a, int64_t b) {
-        return std::abs(a - ideal) < std::abs(b - ideal);
-      });
-    } else if (server + 1 < servers) {
-      end = ideal / kUnit * kUnit;
-    }
-    if (end <= begin) {
-      throw ConfigError("{} servers are too many for {} parameter{}: nothing is left for some; use fewer",
-                        servers, whole_tensors ? layout.entries.size() : static_cast<size_t>(layout.size),
-                        whole_tensors ? " tensors, which this optimizer needs whole" : "s");
-    }
-    shards.push_back({begin, end});
-    begin = end;
+  const int64_t most = whole_tensors ? static_cast<int64_t>(layout.entries.size()) : layout.size / kUnit;
+  if (servers > most) {
+    throw ConfigError("{} servers are too many for {} parameter{}: nothing is left for some; use fewer",
+                      servers, whole_tensors ? most : layout.size,
+                      whole_tensors ? " tensors, which this optimizer needs whole" : "s");
+  }
+  if (whole_tensors) return cut_between_tensors(layout.entries, layout.size, servers);
+  std::vector<Slice> shards;
+  for (int64_t server = 0; server < servers; ++server) {
+    const auto edge = [&](int64_t number) { return layout.size / kUnit * number / servers * kUnit; };
+    shards.push_back({edge(server), server + 1 < servers ? edge(server + 1) : layout.size});
   }
   return shards;
 }
 
-Layout part_of(const Layout& layout, const Shard& shard) {
+Layout part_of(const Layout& layout, const Slice& shard) {
   Layout part{shard.size(), layout.type, {}};
   for (const auto& entry : layout.entries) {
     const int64_t begin = std::max(entry.offset, shard.begin);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/parallel/slice.h"
 #include "syncopate/tensor/flat_params.h"
 
 namespace syncopate::parallel {
@@ -19,18 +20,12 @@ Layout layout_of(const tensor::FlatParams& params);
 std::string to_text(const Layout& layout);
 Layout layout_from(const std::string& text);
 
-/// Elements begin..end-1 of the flat array.
-struct Shard {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
-
 /// One shard per server, as near to the same size as the cuts allow: anywhere for an optimizer that treats
 /// elements one by one, between tensors (`whole_tensors`) for one that looks at a tensor's norm. Throws
 /// ConfigError when there are too many servers for that.
-std::vector<Shard> cut(const Layout& layout, int servers, bool whole_tensors);
+std::vector<Slice> cut(const Layout& layout, int servers, bool whole_tensors);
 
 /// The shard as arrays of its own.
-Layout part_of(const Layout& layout, const Shard& shard);
+Layout part_of(const Layout& layout, const Slice& shard);
 
 }  // namespace syncopate::parallel

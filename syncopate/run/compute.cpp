@@ -10,10 +10,13 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+
+#include "syncopate/base/error.h"
 
 namespace syncopate::run {
 namespace {
@@ -131,6 +134,17 @@ ComputeSetup set_up_compute(int threads) {
 }
 
 int default_threads(int workers_here) { return workers_here > 1 ? 1 : cores(); }
+
+void require_place_for(int64_t processes) {
+  constexpr int64_t kPerCore = 32, kAnywhere = 64;
+  const int64_t most = std::max(kAnywhere, kPerCore * cores());
+  if (processes > most) {
+    throw ConfigError(
+        "{} workers and servers are too many for this machine, whose {} core{} can take {}; give "
+        "fewer --workers, or start them on several machines",
+        processes, cores(), cores() == 1 ? "" : "s", most);
+  }
+}
 
 std::string ComputeSetup::sentence() const {
   return fmt::format("{} · {}{} · ATen {} · libtorch {} · {} thread{} per worker{}{}", cpu, blas,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -44,5 +45,8 @@ ComputeSetup set_up_compute(int threads);
 
 /// Threads by default: all cores for one worker, one each when several share the machine.
 int default_threads(int workers_here);
+
+/// Throws ConfigError for more workers and servers than this machine could sensibly start.
+void require_place_for(int64_t processes);
 
 }  // namespace syncopate::run

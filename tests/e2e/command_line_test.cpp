@@ -226,6 +226,7 @@ TEST_F(CommandLine, WrongSettingsAreOneSentenceAndCodeTwo) {
   expect_complaint(train("a", {"--stratgy", "ddp"}), 2, "unknown option --stratgy; did you mean --strategy?");
   expect_complaint(train("a", {"--strategy", "dpd"}), 2, "unknown strategy \"dpd\"; did you mean \"ddp\"?");
   expect_complaint(train("a", {"--workers", "0"}), 2, "--workers must be 1 or more, got 0");
+  expect_complaint(train("a", {"--workers", "100000"}), 2, "too many for this machine");
   expect_complaint(train("a", {"--workers", "two"}), 2, "comm.workers must be a whole number, got \"two\"");
   expect_complaint(train("a", {"--strategy", "single", "--workers", "2"}), 2, "one worker");
   expect_complaint(train("a", {"--set", "strategy.bukket_mib=3"}), 2,

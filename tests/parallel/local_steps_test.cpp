@@ -219,15 +219,15 @@ TEST(Rounds, FragmentsCoverTheModelInPartsOfAboutOneSize) {
     const auto fragments = cut(params, count);
     ASSERT_EQ(fragments.size(), static_cast<size_t>(count));
     int64_t end = 0;
-    for (const Fragment& fragment : fragments) {
-      EXPECT_EQ(fragment.offset, end);
-      EXPECT_GT(fragment.size, 0);
-      end += fragment.size;
+    for (const Slice& fragment : fragments) {
+      EXPECT_EQ(fragment.begin, end);
+      EXPECT_GT(fragment.size(), 0);
+      end += fragment.size();
     }
     EXPECT_EQ(end, params.size());
   }
-  EXPECT_EQ(cut(params, 2)[0].size, 528);
-  EXPECT_EQ(cut(params, 2)[1].size, 416);
+  EXPECT_EQ(cut(params, 2)[0].size(), 528);
+  EXPECT_EQ(cut(params, 2)[1].size(), 416);
   EXPECT_THROW(cut(params, 9), ConfigError);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "syncopate/base/error.h"
 
 namespace syncopate::parallel {
@@ -22,7 +24,7 @@ TEST(Shards, CoverTheArrayOnceAndAreBalanced) {
   for (const int servers : {1, 2, 3, 7}) {
     const auto shards = cut(layout, servers, false);
     int64_t at = 0;
-    for (const Shard& shard : shards) {
+    for (const Slice& shard : shards) {
       EXPECT_EQ(shard.begin, at);
       EXPECT_LE(std::abs(shard.size() - layout.size / servers), 32);
       at = shard.end;
@@ -34,7 +36,7 @@ TEST(Shards, CoverTheArrayOnceAndAreBalanced) {
 TEST(Shards, AShardHoldsItsPartOfEveryParameterFromItsFirstElementOn) {
   const Layout layout = some_layout();
   int64_t elements = 0;
-  for (const Shard& shard : cut(layout, 3, false)) {
+  for (const Slice& shard : cut(layout, 3, false)) {
     const Layout part = part_of(layout, shard);
     ASSERT_FALSE(part.entries.empty());
     EXPECT_EQ(part.entries.front().offset, 0);
@@ -45,14 +47,18 @@ TEST(Shards, AShardHoldsItsPartOfEveryParameterFromItsFirstElementOn) {
 
 TEST(Shards, WholeTensorsAreNeverCut) {
   const Layout layout = some_layout();
-  for (const Shard& shard : cut(layout, 2, true)) {
-    for (const auto& part : part_of(layout, shard).entries) {
-      for (const auto& entry : layout.entries) {
-        if (entry.name == part.name) {
-          EXPECT_EQ(entry.size, part.size);
-        }
+  for (const int servers : {1, 2, 3, 4}) {  // four tensors
+    size_t tensors = 0;
+    for (const Slice& shard : cut(layout, servers, true)) {
+      EXPECT_GT(shard.size(), 0);
+      for (const auto& part : part_of(layout, shard).entries) {
+        const auto whole = std::find_if(layout.entries.begin(), layout.entries.end(),
+                                        [&](const auto& entry) { return entry.name == part.name; });
+        EXPECT_EQ(whole->size, part.size);
+        ++tensors;
       }
     }
+    EXPECT_EQ(tensors, layout.entries.size());
   }
   EXPECT_THROW(cut(layout, 5, true), ConfigError);
   EXPECT_NO_THROW(cut(layout, 5, false));

@@ -124,8 +124,8 @@ int train(const TrainArguments& arguments, char** argv) {
           world.size, world.size == 1 ? "" : "es", spec.servers());
     }
   }
-  spec.validate();
   if (!world.is_worker()) run::require_place_for(spec.comm.workers + spec.servers());
+  spec.validate();
   if (world.is_worker() || spec.comm.workers + spec.servers() == 1 ||
       run::runs_in_one_process(spec.strategy.name)) {
     return work(spec, world, arguments);

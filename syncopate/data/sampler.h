@@ -21,9 +21,6 @@ Range share(int64_t count, int64_t parts, int64_t index);
 /// 0); exactly those where they add up to `count`.
 Range share(int64_t count, std::span<const int64_t> weights, int64_t index);
 
-/// The examples that worker `rank` evaluates: together the workers see each once.
-inline Range evaluation_share(int64_t size, int workers, int rank) { return share(size, workers, rank); }
-
 /// The examples 0..size-1 in the order of an epoch: a function of (seed, epoch) alone, or file order.
 std::vector<int64_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch, bool shuffle);
 

@@ -14,6 +14,10 @@ DiLoCo::DiLoCo(comm::Group& group, std::unique_ptr<Averager> averager, const Opt
   }
 }
 
+std::string DiLoCo::settled() const {
+  return has_met() ? "outer model (average of the workers)" : LocalSteps::settled();
+}
+
 LocalSteps::Keeps DiLoCo::keeps() const {
   return {.anchor = true, .momentum = outer_.has_momentum(), .copy = false};
 }

@@ -18,6 +18,8 @@ class DiLoCo : public LocalSteps {
   DiLoCo(comm::Group& group, std::unique_ptr<Averager> averager, const Options& options,
          const OuterRound& round);
 
+  std::string settled() const override;
+
  protected:
   Keeps keeps() const override;
   bool meets() const override { return mixing_ == 0; }

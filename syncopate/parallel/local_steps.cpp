@@ -181,10 +181,14 @@ void LocalSteps::finish(Replica& replica, size_t number) {
   replica.optimizer.set_steps_done(0);
 }
 
+void LocalSteps::catch_up() {
+  for (size_t i = 0; i < flights_.size(); ++i) arrive(i);
+}
+
 void LocalSteps::settle(Replica& replica) {
   const Rounds& rounds = options_.rounds;
   if (done() == 0) return;
-  if (rounds.fragments == 1 && rounds.delay == 0 && done() % rounds.every == 0 && meets()) return;
+  if (has_met()) return;
   const at::NoGradGuard no_grad;
   at::Tensor all = examples_.clone();
   group_.all_reduce(all, comm::Op::kSum).wait();
@@ -209,13 +213,18 @@ void LocalSteps::settle(Replica& replica) {
   buffers.land();
 }
 
+bool LocalSteps::has_met() const {
+  const Rounds& rounds = options_.rounds;
+  return done() > 0 && rounds.fragments == 1 && rounds.delay == 0 && done() % rounds.every == 0 && meets();
+}
+
 std::string LocalSteps::settled() const {
   return done() > 0 ? "average of the workers" : Strategy::settled();
 }
 
 std::vector<tensor::NamedTensor> LocalSteps::state() {
   std::vector<tensor::NamedTensor> state{{"local_steps", done_}, {"examples", examples_}};
-  for (size_t i = 0; i < flights_.size(); ++i) arrive(i);
+  catch_up();
   for (const auto& [name, kept] :
        {tensor::NamedTensor{"anchor", anchor_}, {"momentum", momentum_}, {"copy", copy_}}) {
     if (kept.defined()) state.push_back({name, kept});

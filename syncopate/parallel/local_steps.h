@@ -34,6 +34,7 @@ class LocalSteps : public Strategy {
   bool updates_locally(int64_t step) const override { return step >= options_.first; }
   bool replicas_differ() const override { return true; }
   /// To the mean of the workers, weighted as at an exchange, with what is under way taken as arrived.
+  void catch_up() override;
   void settle(Replica& replica) override;
   bool settles_buffers() const override { return done() > 0; }
   std::string settled() const override;
@@ -64,6 +65,7 @@ class LocalSteps : public Strategy {
   virtual void land(Slices slices) const = 0;
 
   const Options& options() const { return options_; }
+  bool has_met() const;  ///< the last local step ended with an exchange that made all replicas the same
 
  private:
   int64_t done() const;  ///< local steps

@@ -31,6 +31,9 @@ class Strategy {
   virtual bool updates_locally(int64_t /*step*/) const { return false; }
   /// Between exchanges parameters and optimizer state may differ from rank to rank.
   virtual bool replicas_differ() const { return false; }
+  /// Waits for what is on its way, so that a caller who counts bytes finds those of the last step with it.
+  /// Collective; training goes on as if it had not been called.
+  virtual void catch_up() {}
   /// Makes every replica's parameters those of the one model that is evaluated, saved and the result.
   /// Collective. A caller that goes on training puts back what it had.
   virtual void settle(Replica&) {}

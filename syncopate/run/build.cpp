@@ -174,7 +174,8 @@ void require_codec(const RunSpec& spec) {
   if (strategy == "single" || strategy == "gather-scatter" || strategy == "hogwild" ||
       strategy == "parameter-server") {
     throw ConfigError(
-        "the strategy {} cannot use --codec {}; choose ddp, all-reduce, local-sgd or diloco, or --codec none",
+        "the strategy {} cannot use --codec {}; choose ddp, all-reduce, data-parallel, local-sgd "
+        "or diloco, or --codec none",
         strategy, name);
   }
   if (name == "one-bit" && makes_local_steps(strategy)) {

@@ -1,7 +1,10 @@
 #include "syncopate/run/drill.h"
 
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <set>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
@@ -22,8 +25,13 @@ std::optional<Drill> parse_drill(const std::string& text) {
   const auto parts = split(text, ':');
   const auto rank = parts.size() == 4 ? parse_integer(parts[0]) : std::nullopt;
   const auto step = parts.size() == 4 ? parse_integer(parts[1]) : std::nullopt;
-  if (!rank || !step || (parts[3] != "kill" && parts[3] != "stop" && parts[3] != "hang")) {
+  if (!rank || *rank < 0 || !step || (parts[3] != "kill" && parts[3] != "stop" && parts[3] != "hang")) {
     throw ConfigError("comm.drill must be RANK:STEP:PHASE:kill|stop|hang, got \"{}\"", text);
+  }
+  static const std::set<std::string, std::less<>> phases{
+      "data", "forward", "backward", "exchange", "update", "evaluation", "checkpoint", "meeting the others"};
+  if (!phases.contains(parts[2])) {
+    throw ConfigError("comm.drill={} names no phase of a run; there are: {}", text, fmt::join(phases, ", "));
   }
   Drill drill{.rank = static_cast<int>(*rank), .step = *step, .phase = std::string(parts[2])};
   drill.kind = parts[3] == "kill"   ? Drill::Kind::kKill

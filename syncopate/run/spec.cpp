@@ -27,9 +27,8 @@ void require_balance_fits(const RunSpec& spec) {
   if (spec.train.balance_every < 1)
     throw ConfigError("train.balance_every must be 1 or more, got {}", spec.train.balance_every);
   // Elsewhere a faster worker takes more batches, or its own count weighs its model.
-  static const std::set<std::string> together{"single", "gather-scatter", "all-reduce", "ddp",
-                                              "data-parallel"};
-  if (spec.train.balance && !together.contains(spec.strategy.name)) {
+  static const std::set<std::string> together{"gather-scatter", "all-reduce", "ddp", "data-parallel"};
+  if (spec.train.balance && spec.strategy.name != "single" && !together.contains(spec.strategy.name)) {
     throw ConfigError("--balance is for workers that make every step together ({}), which those of {} do not",
                       fmt::join(together, ", "), spec.strategy.name);
   }
@@ -260,6 +259,15 @@ int64_t RunSpec::examples_per_step() const {
   if (train.batch_size > 0 && train.global_batch > 0) {
     throw ConfigError("--batch-size (per worker) and --global-batch exclude each other; give one of them");
   }
+  constexpr int64_t kDefaultBatch = 16;
+  constexpr double kMost = 1e9;
+  const int64_t batch = train.batch_size > 0 ? train.batch_size : kDefaultBatch;
+  const auto together = [](auto... factors) { return (static_cast<double>(factors) * ...); };
+  if (together(train.global_batch > 0 ? 1 : batch, comm.workers, train.accumulate) > kMost ||
+      train.global_batch > kMost) {
+    throw ConfigError(
+        "a step of more than {:.0f} examples is too large; make --accumulate or the batch smaller", kMost);
+  }
   if (train.global_batch > 0) {
     if (train.global_batch < comm.workers * train.accumulate) {
       throw ConfigError(
@@ -268,8 +276,7 @@ int64_t RunSpec::examples_per_step() const {
     }
     return train.global_batch;
   }
-  constexpr int64_t kDefaultBatch = 16;
-  return (train.batch_size > 0 ? train.batch_size : kDefaultBatch) * comm.workers * train.accumulate;
+  return batch * comm.workers * train.accumulate;
 }
 
 int64_t RunSpec::max_length() const {
@@ -285,7 +292,10 @@ void RunSpec::validate() const {
   if (!(comm.timeout > 0) || !std::isfinite(comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", comm.timeout);
   }
-  parse_drill(comm.drill);
+  if (const auto drill = parse_drill(comm.drill); drill && drill->rank >= comm.workers + servers()) {
+    throw ConfigError("comm.drill={} names a worker that does not exist; there are {}", comm.drill,
+                      comm.workers + servers());
+  }
   require_strategy(strategy.name);
   if (strategy.name == "single" && comm.workers > 1) {
     throw ConfigError(

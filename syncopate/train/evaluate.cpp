@@ -32,23 +32,29 @@ void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t fir
 record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group,
                             Metric& metric, const EvalOptions& options) {
   const Stopwatch watch;
-  const auto share = data::evaluation_share(dataset.size(), group.size(), group.rank());
-  at::Tensor sums = at::zeros({2}, at::kDouble);  // loss, count
-  double* const sum = sums.data_ptr<double>();
-  for_each_output(model, dataset, share.begin, share.end, options,
+  const int64_t batches = (dataset.size() + options.batch_size - 1) / options.batch_size;
+  const data::Range mine = data::share(batches, group.size(), group.rank());
+  const at::Tensor by_batch = at::zeros({2, batches}, at::kDouble);  // 0 where others score: adding is exact
+  double* const losses = by_batch.data_ptr<double>();
+  double* const counts = losses + batches;
+  int64_t at = mine.begin;
+  for_each_output(model, dataset, mine.begin * options.batch_size,
+                  std::min(mine.end * options.batch_size, dataset.size()), options,
                   [&](const at::Tensor& output, const tensor::Batch& batch) {
                     const tensor::Loss loss = model.loss(output, batch);
-                    sum[0] += loss.sum.item<double>();
-                    sum[1] += static_cast<double>(loss.count);
+                    losses[at] = loss.sum.item<double>();
+                    counts[at++] = static_cast<double>(loss.count);
                     metric.add(output, batch);
                   });
-  group.all_reduce(sums, comm::Op::kSum).wait();
-  if (sum[1] == 0 && dataset.size() > 0) {
+  if (batches > 0) group.all_reduce(by_batch, comm::Op::kSum).wait();
+  const double loss = std::accumulate(losses, losses + batches, 0.0);
+  const double count = std::accumulate(counts, counts + batches, 0.0);
+  if (count == 0 && dataset.size() > 0) {
     throw DataError(
         "the test data have nothing to score: no word of them is known; does the vocabulary fit them?");
   }
   record::EvalRecord record;
-  record.loss = sum[0] / std::max(1.0, sum[1]);
+  record.loss = loss / std::max(1.0, count);
   record.examples = dataset.size();
   // Answers taken from what is no number mean nothing (and cannot be sent as text): every rank sees that.
   if (std::isfinite(record.loss)) metric.conclude(group, record);

@@ -22,8 +22,9 @@ void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t fir
                      const EvalOptions& options,
                      const std::function<void(const at::Tensor& output, const tensor::Batch& batch)>& use);
 
-/// Scores the model on the whole data set. Each rank takes a share; sums and counts are exchanged, so the
-/// result is that of one rank alone, up to the rounding of a sum. Collective; the same on every rank.
+/// Scores the model on the whole data set. Each rank takes a share of the batches; their sums are exchanged
+/// and added in order, so the loss is that of one rank alone, bit for bit. Collective; the same on every
+/// rank.
 record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group,
                             Metric& metric, const EvalOptions& options);
 

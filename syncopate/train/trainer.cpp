@@ -192,6 +192,8 @@ Trainer::Step Trainer::one_step(int64_t step) {
                                  .stop = [&] { return parts_.listener.stop_requested(); },
                                  .time_is_up = [&] { return control_.time_is_up(); },
                                  .talk = accounts});
+  // An evaluation or a checkpoint would end what is on its way, and its bytes are not counted.
+  if (accounts || done.outcome.stop || done.outcome.time_is_up) parts_.strategy.catch_up();
   const double seconds = watch.seconds();
   if (balance_) {
     const double blocked = (parts_.group.meter() - before).total().seconds;

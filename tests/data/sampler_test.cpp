@@ -37,9 +37,9 @@ TEST(Share, CoversEverythingOnceInNearlyEqualParts) {
       EXPECT_LE(largest - smallest, 1);
     }
   }
-  EXPECT_EQ(evaluation_share(10, 3, 0), (Range{0, 4}));
-  EXPECT_EQ(evaluation_share(10, 3, 2), (Range{7, 10}));
-  EXPECT_EQ(evaluation_share(2, 3, 2).size(), 0);
+  EXPECT_EQ(share(10, 3, 0), (Range{0, 4}));
+  EXPECT_EQ(share(10, 3, 2), (Range{7, 10}));
+  EXPECT_EQ(share(2, 3, 2).size(), 0);
 }
 
 TEST(Sampler, TheGlobalBatchIsTheSameForAnyNumberOfWorkers) {

@@ -227,6 +227,11 @@ TEST_F(CommandLine, WrongSettingsAreOneSentenceAndCodeTwo) {
   expect_complaint(train("a", {"--strategy", "dpd"}), 2, "unknown strategy \"dpd\"; did you mean \"ddp\"?");
   expect_complaint(train("a", {"--workers", "0"}), 2, "--workers must be 1 or more, got 0");
   expect_complaint(train("a", {"--workers", "100000"}), 2, "too many for this machine");
+  expect_complaint(train("a", {"--accumulate", "9223372036854775807"}), 2, "--accumulate");
+  expect_complaint(train("a", {"--strategy", "diloco", "--set", "strategy.outer_lr=1e300"}), 2,
+                   "strategy.outer_lr must be above 0 and at most 1000000");
+  expect_complaint(train("a", {"--set", "comm.drill=9:2:forward:kill"}), 2, "does not exist");
+  expect_complaint(train("a", {"--set", "comm.drill=0:2:foreward:kill"}), 2, "names no phase of a run");
   expect_complaint(train("a", {"--workers", "two"}), 2, "comm.workers must be a whole number, got \"two\"");
   expect_complaint(train("a", {"--strategy", "single", "--workers", "2"}), 2, "one worker");
   expect_complaint(train("a", {"--set", "strategy.bukket_mib=3"}), 2,

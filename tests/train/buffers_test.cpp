@@ -91,6 +91,7 @@ std::vector<Seen> train(int ranks, bool broadcast) {
                      .listener = listener},
                     {.steps = 4,
                      .eval_every = 100,  // at the end of both epochs all the same
+                     .eval_batch = data->size() / ranks,
                      .broadcast_buffers = broadcast,
                      .checkpoint = {},
                      .inputs = {},

@@ -21,8 +21,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 void make_folder(const std::filesystem::path& path);
 
 /// Removes a file, or a folder with all that is in it; links are removed, not followed. False when something
-/// is left, and errno says why. In place of std::filesystem::remove_all: PyPI's libtorch with CUDA exports
-/// one of its own, which is found first and crashes.
+/// is left, and errno says why. In place of std::filesystem::remove_all: PyPI's libtorch exports one of
+/// its own, which is found first and, in the build with CUDA, crashes.
 bool remove_tree(const std::filesystem::path& path) noexcept;
 
 /// A read-only view of a whole file, mapped into memory.

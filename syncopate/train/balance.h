@@ -10,8 +10,7 @@
 namespace syncopate::train {
 
 struct BalanceOptions {
-  int64_t first =
-      4;  ///< steps before the first look at the speeds; looks then come at twice as many, and so on
+  int64_t first = 4;   ///< steps before the first look at the speeds; then twice as many, and so on
   int64_t every = 32;  ///< steps between looks once that many are done
   /// What a step of so many examples is taken to have cost, in place of the clock's seconds; may be empty.
   std::function<double(int64_t examples, double seconds)> cost{};

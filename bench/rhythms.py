@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from quality import make_tweets
 
+
 class Job(NamedTuple):
     name: str
     rate: float

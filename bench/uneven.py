@@ -3,10 +3,10 @@
 
     bench/uneven.py [--build build] [--task supersense|idx] [--rounds 3] [--steps 120] [--batch 64] [--cores 1,0.5] [--out report.md]
 
-supersense: bert-mini, texts of different lengths, padded to the longest of a worker's batch; idx: resnet-8 on Fashion-MNIST,
-whose examples all cost the same. Two workers with one thread each, started by hand. Each has a part of a core, by a CPU quota (cgroup v1 or v2, which needs
-root). On a busy machine small parts are what a worker really gets: --cores 0.2,0.1 is as uneven as 1,0.5. Balanced and equal
-runs have the same settings and global batches. Reported are examples per second over whole runs, the steps before the first
+supersense: bert-mini, texts of different lengths, padded to the longest of a worker's batch; idx: resnet-8 on the built-in
+Fashion-MNIST, whose examples all cost the same. Two workers with one thread each, started by hand. Each has a part of a core,
+by a CPU quota (cgroup v1 or v2, which needs root). On a busy machine small parts are what a worker really gets: --cores 0.2,0.1
+is as uneven as 1,0.5. Balanced and equal runs have the same settings and global batches. Reported are examples per second over whole runs, the steps before the first
 look at the speeds included, and over the second half of the steps.
 """
 import argparse
@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TASKS = {"supersense": "--model bert-mini", "idx": "--data /usr/share/datasets/fashion-mnist --model resnet-8"}
+TASKS = {"supersense": "--model bert-mini", "idx": "--model resnet-8"}
 PERIOD_US = 20_000  # short against a step, so that a worker is slow rather than stopped now and then
 
 

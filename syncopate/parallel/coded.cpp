@@ -138,7 +138,7 @@ class Coded::Exchange : public TwoRounds::Exchange {
   /// A codec may have no zero: what lies between parameters must stay one.
   void clear_gaps() {
     if (piece_.rows.defined()) return;
-    for (const Gap& gap : coded_.kept_->gaps) {
+    for (const Slice& gap : coded_.kept_->gaps) {
       const int64_t begin = std::max(gap.begin - piece_.offset, int64_t{0});
       const int64_t end = std::min(gap.end - piece_.offset, host_.numel());
       if (begin < end) host_.narrow(0, begin, end - begin).zero_();

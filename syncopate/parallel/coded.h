@@ -5,6 +5,7 @@
 #include "syncopate/codec/codec.h"
 #include "syncopate/parallel/averager.h"
 #include "syncopate/parallel/residual.h"
+#include "syncopate/parallel/slice.h"
 #include "syncopate/parallel/two_rounds.h"
 
 namespace syncopate::parallel {
@@ -36,17 +37,14 @@ class Coded : public Averager {
 
  private:
   class Exchange;
-  struct Gap {
-    int64_t begin, end;  ///< elements of the flat array that belong to no parameter
-  };
 
   comm::Group& group_;
   std::unique_ptr<codec::Codec> codec_;
   Options options_;
   struct Kept {
-    Residual sent, owned;  ///< of what this rank should have sent, and of the sums it owns
-    std::vector<Gap> gaps;
-    int tag = 0;  ///< of the last piece
+    Residual sent, owned;     ///< of what this rank should have sent, and of the sums it owns
+    std::vector<Slice> gaps;  ///< of the flat array, that belong to no parameter
+    int tag = 0;              ///< of the last piece
   };
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
   TwoRounds rounds_;

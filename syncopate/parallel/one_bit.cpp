@@ -86,10 +86,7 @@ double OneBit::agreed_norm(const Replica& replica, double scale) {
 void OneBit::freeze(Replica& replica) {
   *frozen_at_.data_ptr<int64_t>() = adam_->steps_done();
   weigh(replica);
-  for (const Range& range : dense_) {
-    const int64_t size = range.end - range.begin;
-    adam_->first().narrow(0, range.begin, size).mul_(weights_.narrow(0, range.begin, size));
-  }
+  for (const Slice& range : dense_) range.of(adam_->first()).mul_(range.of(weights_));
 }
 
 void OneBit::weigh(const Replica& replica) {
@@ -99,7 +96,7 @@ void OneBit::weigh(const Replica& replica) {
   weights_ = at::zeros_like(adam_->second());
   idle_.clear();
   for (const auto& entry : replica.params.entries()) {
-    const bool is_dense = std::any_of(dense_.begin(), dense_.end(), [&](const Range& range) {
+    const bool is_dense = std::any_of(dense_.begin(), dense_.end(), [&](const Slice& range) {
       return range.begin <= entry.offset && entry.offset < range.end;
     });
     if (!is_dense) continue;
@@ -119,15 +116,12 @@ void OneBit::exchange_and_update(Replica& replica, double scale) {
   const at::NoGradGuard no_grad;
   tensor::FlatParams& params = replica.params;
   const optim::OptimizerOptions& options = adam_->options();
-  const auto part = [](const at::Tensor& flat, const Range& range) {
-    return flat.narrow(0, range.begin, range.end - range.begin);
-  };
   std::vector<comm::Pending> pending;
-  for (const Range& range : dense_) {
+  for (const Slice& range : dense_) {
     // The sum over ranks is the new momentum: each brings its gradient and a share of the old momentum.
-    const at::Tensor momentum = part(adam_->first(), range);
+    const at::Tensor momentum = range.of(adam_->first());
     momentum.mul_(options.beta1 / group_.size())
-        .addcmul_(part(params.grads, range), part(weights_, range), (1 - options.beta1) * scale);
+        .addcmul_(range.of(params.grads), range.of(weights_), (1 - options.beta1) * scale);
     pending.push_back(signs_.start({momentum, range.begin}));
   }
   for (const auto& table : tables_) table->start(rows_, params);
@@ -135,13 +129,14 @@ void OneBit::exchange_and_update(Replica& replica, double scale) {
 
   const Stopwatch watch;
   adam_->set_steps_done(adam_->steps_done() + 1);
-  for (const Range& range : idle_) part(adam_->first(), range).zero_();
+  for (const Slice& range : idle_) range.of(adam_->first()).zero_();
   const double correction = 1 - std::pow(options.beta1, static_cast<double>(adam_->steps_done()));
-  for (const Range& range : dense_) {
+  for (const Slice& range : dense_) {
     optim::for_each_span(params, range.begin, range.end, [&](int64_t begin, int64_t end, bool decay) {
-      const at::Tensor values = part(params.values, {begin, end});
+      const Slice span{begin, end};
+      const at::Tensor values = span.of(params.values);
       if (decay) values.mul_(1 - replica.lr * options.weight_decay);
-      values.add_(part(adam_->first(), {begin, end}), -replica.lr / correction);
+      values.add_(span.of(adam_->first()), -replica.lr / correction);
     });
   }
   replica.apply_seconds += watch.seconds();

@@ -6,6 +6,7 @@
 #include "syncopate/optim/adamw.h"
 #include "syncopate/parallel/coded.h"
 #include "syncopate/parallel/row_exchange.h"
+#include "syncopate/parallel/slice.h"
 #include "syncopate/parallel/strategy.h"
 
 namespace syncopate::parallel {
@@ -37,10 +38,6 @@ class OneBit : public Strategy {
   std::vector<tensor::NamedTensor> state() override;
 
  private:
-  struct Range {
-    int64_t begin, end;  ///< of the flat arrays
-  };
-
   bool frozen() const { return *frozen_at_.data_ptr<int64_t>() > 0; }
   void freeze(Replica& replica);
   void weigh(const Replica& replica);
@@ -54,8 +51,8 @@ class OneBit : public Strategy {
   optim::AdamW* adam_ = nullptr;
   Coded signs_, rows_;  ///< of dense parameters and of tables
   std::vector<std::unique_ptr<RowExchange>> tables_;
-  std::vector<Range> dense_;  ///< all but the tables
-  std::vector<Range> idle_;   ///< parameters that have seen no gradient
+  std::vector<Slice> dense_;  ///< all but the tables
+  std::vector<Slice> idle_;   ///< parameters that have seen no gradient
   at::Tensor frozen_at_;      ///< one number: optimizer steps when it froze; 0: not yet
   at::Tensor weights_;        ///< 1 / root of the second moment, as frozen
   bool compressing_ = false;  ///< this step

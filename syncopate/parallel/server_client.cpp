@@ -30,7 +30,7 @@ void ServerClient::send_values(Replica& replica) {
   const at::Tensor values = replica.params.values.to(at::kCPU);
   for (size_t server = 0; server < links_.size(); ++server) {
     links_[server].send_plain(Request{.ask = Ask::kValues}).wait();
-    links_[server].send(values.narrow(0, shards_[server].begin, shards_[server].size())).wait();
+    links_[server].send(shards_[server].of(values)).wait();
     links_[server].receive_plain<Reply>();
   }
 }
@@ -50,7 +50,7 @@ void ServerClient::send_gradient(Replica& replica, Request request) {
   for (size_t server = 0; server < links_.size(); ++server) {
     ServerLink& link = links_[server];
     const Slice& shard = shards_[server];
-    const at::Tensor part = grads.narrow(0, shard.begin, shard.size());
+    const at::Tensor part = shard.of(grads);
     const std::vector<Slice> within = runs_within(runs, shard);
     request.elements = elements_of(within);
     // Packing costs a pass: not for a little.
@@ -92,7 +92,7 @@ void ServerClient::receive_values(Replica& replica) {
   }
   std::vector<comm::Pending> coming;
   for (size_t server = 0; server < links_.size(); ++server) {
-    coming.push_back(links_[server].receive(values.narrow(0, shards_[server].begin, shards_[server].size())));
+    coming.push_back(links_[server].receive(shards_[server].of(values)));
   }
   for (comm::Pending& pending : coming) pending.wait();
   if (!replica.params.values.is_cpu()) replica.params.values.copy_(values);
@@ -153,7 +153,7 @@ ServerState ServerClient::save() {
         state.tensors.push_back({name, at::zeros({shards_.back().end}, at::dtype(state_type_))});
     }
     for (const auto& [name, tensor] : state.tensors) {
-      link.receive(tensor.narrow(0, shards_[server].begin, shards_[server].size())).wait();
+      link.receive(shards_[server].of(tensor)).wait();
     }
   }
   return state;
@@ -166,7 +166,7 @@ void ServerClient::restore(const ServerState& state, Replica& replica) {
     link.send_plain(state.steps.item<int64_t>()).wait();
     link.send(state.staleness).wait();
     for (const auto& [name, tensor] : state.tensors) {
-      link.send(tensor.narrow(0, shards_[server].begin, shards_[server].size())).wait();
+      link.send(shards_[server].of(tensor)).wait();
     }
     link.receive_plain<Reply>();
   }

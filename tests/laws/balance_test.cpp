@@ -100,13 +100,9 @@ TEST(Control, APlateauEndsTheRunOnAllRanksAndCutsTheRate) {
   EXPECT_EQ(cut.rates.front(), 0.05);
   EXPECT_LT(cut.rates.back(), 0.05);
   const TempDir folder;
-  Rig first = rig, second = rig;
-  first.checkpoint = second.checkpoint = folder / "checkpoint.safetensors";
-  first.stop_after = 29;
-  second.resume = true;
-  const Trace before = train(first), after = train(second);
-  std::vector<double> rates = before.rates;
-  rates.insert(rates.end(), after.rates.begin(), after.rates.end());
+  const Resumed parts = stopped_and_resumed(rig, folder / "checkpoint.safetensors", 29);
+  std::vector<double> rates = parts.before.rates;
+  rates.insert(rates.end(), parts.after.rates.begin(), parts.after.rates.end());
   EXPECT_EQ(rates, cut.rates);
 }
 

@@ -11,8 +11,8 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
-#include "syncopate/data/bpe.h"
-#include "syncopate/data/wordpiece.h"
+#include "syncopate/text/bpe.h"
+#include "syncopate/text/wordpiece.h"
 
 namespace syncopate::bench {
 namespace {
@@ -44,10 +44,10 @@ int run(const std::string& vocab, const std::string& bpe, const std::string& fol
   std::sort(files.begin(), files.end());
   for (const auto& file : files) text += read_file(file, "text");
   const std::vector<std::string_view> lines = split(text, '\n');
-  const data::WordPiece pieces = data::WordPiece::load(vocab);
+  const text::WordPiece pieces = text::WordPiece::load(vocab);
   measure("WordPiece", lines, [&](std::string_view line) { return pieces.encode(line).size(); });
-  const data::ByteBpe bytes = data::ByteBpe::load(bpe);
-  data::ByteBpe::Memory memory;
+  const text::ByteBpe bytes = text::ByteBpe::load(bpe);
+  text::ByteBpe::Memory memory;
   std::vector<int32_t> into;
   measure("byte-level BPE", lines, [&](std::string_view line) {
     into.clear();

@@ -12,7 +12,8 @@ target_precompile_headers(syncopate_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
 
 set(SYNCOPATE_OBJECTS "")
 foreach(room ${SYNCOPATE_ROOMS})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/syncopate/${room}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/syncopate/${room}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/kernels/kernels\\.cpp$")  # compiled once per instruction set: kernels.cmake
   if(NOT sources)
     continue()
   endif()

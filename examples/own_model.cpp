@@ -6,9 +6,9 @@
 
 #include "syncopate/comm/open.h"
 #include "syncopate/nn/module_model.h"
-#include "syncopate/parallel/all_reduce.h"
-#include "syncopate/parallel/overlapped.h"
+#include "syncopate/parallel/averagers/all_reduce.h"
 #include "syncopate/parallel/session.h"
+#include "syncopate/parallel/strategies/overlapped.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/world.h"
 

@@ -22,7 +22,7 @@ def read_plan(path):
 def faults_in(root):
     rooms, paper = read_plan(root / "cmake" / "rooms.cmake")
     for path in sorted((root / "syncopate").rglob("*")):
-        if path.suffix not in (".h", ".cpp", ".inc"):
+        if path.suffix not in (".h", ".cpp", ".cu", ".cuh", ".inc"):
             continue
         room = path.relative_to(root / "syncopate").parts[0]
         where = path.relative_to(root)

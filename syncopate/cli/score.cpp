@@ -6,7 +6,7 @@
 
 #include "syncopate/cli/commands.h"
 #include "syncopate/record/record.h"
-#include "syncopate/run/score_file.h"
+#include "syncopate/tasks/score_file.h"
 
 namespace syncopate::cli {
 
@@ -33,7 +33,7 @@ Command add_score(CLI::App& program) {
       "Example:\n  syncopate score --task squad --data dev-v1.1.json --predictions answers.json --json");
   return [arguments] {
     const auto measures =
-        run::score_file(arguments->task, arguments->data, arguments->predictions, arguments->columns);
+        tasks::score_file(arguments->task, arguments->data, arguments->predictions, arguments->columns);
     nlohmann::ordered_json json;
     std::string line;
     for (const auto& [name, value] : measures) {

@@ -9,7 +9,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/cli/commands.h"
-#include "syncopate/data/wordpiece.h"
+#include "syncopate/text/wordpiece.h"
 
 namespace syncopate::cli {
 namespace {
@@ -47,7 +47,7 @@ Texts parse_line(const Arguments& arguments, std::string line, int64_t number) {
 int tokenize(const Arguments& arguments) {
   if (arguments.max_length < 0)
     throw ConfigError("--max-length must be 1 or more, got {}", arguments.max_length);
-  const data::WordPiece tokenizer = data::WordPiece::load(arguments.vocab);
+  const text::WordPiece tokenizer = text::WordPiece::load(arguments.vocab);
   std::ifstream file;
   if (!arguments.file.empty()) {
     file.open(arguments.file, std::ios::binary);
@@ -58,7 +58,7 @@ int tokenize(const Arguments& arguments) {
   int64_t number = 0;
   for (std::string line; std::getline(input, line);) {
     const Texts texts = parse_line(arguments, line, ++number);
-    const data::Encoding encoding =
+    const text::Encoding encoding =
         tokenizer.encode(texts.a, texts.b, arguments.max_length, !arguments.no_special);
     nlohmann::ordered_json out{
         {"ids", encoding.ids}, {"types", encoding.types}, {"tokens", nlohmann::json::array()}};

@@ -5,7 +5,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/codec/blocked.h"
+#include "syncopate/codec/block_codec.h"
 #include "syncopate/codec/random_k.h"
 #include "syncopate/codec/top_k.h"
 
@@ -28,12 +28,12 @@ std::unique_ptr<Codec> make_codec(const CodecOptions& options) {
   if (!(options.ratio > 0 && options.ratio <= 1)) {
     throw ConfigError("codec.ratio must be above 0 and at most 1, got {}", options.ratio);
   }
-  if (name == "none") return std::make_unique<Blocked>(&Kernels::fp32);
-  if (name == "fp16") return std::make_unique<Blocked>(&Kernels::fp16);
-  if (name == "bf16") return std::make_unique<Blocked>(&Kernels::bf16);
-  if (name == "int8") return std::make_unique<Blocked>(&Kernels::int8);
-  if (name == "int4") return std::make_unique<Blocked>(&Kernels::int4);
-  if (name == "sign") return std::make_unique<Blocked>(&Kernels::sign);
+  if (name == "none") return std::make_unique<BlockCodec>(&Kernels::fp32);
+  if (name == "fp16") return std::make_unique<BlockCodec>(&Kernels::fp16);
+  if (name == "bf16") return std::make_unique<BlockCodec>(&Kernels::bf16);
+  if (name == "int8") return std::make_unique<BlockCodec>(&Kernels::int8);
+  if (name == "int4") return std::make_unique<BlockCodec>(&Kernels::int4);
+  if (name == "sign") return std::make_unique<BlockCodec>(&Kernels::sign);
   if (name == "top-k") return std::make_unique<TopK>(options.ratio);
   if (name == "random-k") return std::make_unique<RandomK>(options.ratio);
   throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, codec_names()));

@@ -82,8 +82,8 @@ Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
 /// off those that are still connecting. So nobody starts before all are ready.
 void await_all_connected(GlooWaits& waits, const Place& place) {
   const std::string count = place.prefix + "/connected", all = place.prefix + "/all-connected";
-  Lifeline& line = *waits.lifeline();
-  const Lifeline::Waiting waiting(line);
+  lifeline::Lifeline& line = *waits.lifeline();
+  const lifeline::Lifeline::Waiting waiting(line);
   if (line.add(count, 1) == place.size) line.set(all, "yes");
   line.get(all, waits.timeout());
 }
@@ -236,7 +236,7 @@ class GlooGroup : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> open_gloo(std::shared_ptr<Lifeline> lifeline, milliseconds timeout,
+std::unique_ptr<Group> open_gloo(std::shared_ptr<lifeline::Lifeline> lifeline, milliseconds timeout,
                                  const std::string& interface_address) {
   Place place{"gloo", interface_address, lifeline->rank(), lifeline->size()};
   if (place.address.empty()) place.address = lifeline->local().host;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/comm/lifeline.h"
+#include "syncopate/lifeline/lifeline.h"
 
 namespace syncopate::comm {
 
@@ -13,7 +13,8 @@ namespace syncopate::comm {
 /// every wait at once with its sentence. Waits `timeout` at most for each operation, counted from the wait.
 /// `interface_address` is the numeric address this rank listens at; empty: the one that reaches the
 /// lifeline's server. Throws CommError when the ranks do not find each other in time.
-std::unique_ptr<Group> open_gloo(std::shared_ptr<Lifeline> lifeline, std::chrono::milliseconds timeout,
+std::unique_ptr<Group> open_gloo(std::shared_ptr<lifeline::Lifeline> lifeline,
+                                 std::chrono::milliseconds timeout,
                                  const std::string& interface_address = "");
 
 }  // namespace syncopate::comm

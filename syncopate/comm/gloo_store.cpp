@@ -11,7 +11,7 @@ using Bytes = std::vector<uint8_t>;
 
 class LifelineStore : public c10d::Store {
  public:
-  LifelineStore(std::shared_ptr<Lifeline> lifeline, std::chrono::milliseconds timeout)
+  LifelineStore(std::shared_ptr<lifeline::Lifeline> lifeline, std::chrono::milliseconds timeout)
       : c10d::Store(timeout), lifeline_(std::move(lifeline)) {}
 
   // Pure virtual from 2.x on; libtorch 1.13 does not know it, hence no `override`.
@@ -37,12 +37,12 @@ class LifelineStore : public c10d::Store {
   }
 
  private:
-  std::shared_ptr<Lifeline> lifeline_;
+  std::shared_ptr<lifeline::Lifeline> lifeline_;
 };
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> store_over(std::shared_ptr<Lifeline> lifeline,
+c10::intrusive_ptr<c10d::Store> store_over(std::shared_ptr<lifeline::Lifeline> lifeline,
                                            std::chrono::milliseconds timeout) {
   return c10::make_intrusive<LifelineStore>(std::move(lifeline), timeout);
 }

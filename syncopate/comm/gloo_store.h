@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "syncopate/comm/lifeline.h"
+#include "syncopate/lifeline/lifeline.h"
 
 namespace c10d {
 class Store;
@@ -14,7 +14,7 @@ class Store;
 namespace syncopate::comm {
 
 /// The lifeline's store in the form that c10d takes for its rendezvous.
-c10::intrusive_ptr<c10d::Store> store_over(std::shared_ptr<Lifeline> lifeline,
+c10::intrusive_ptr<c10d::Store> store_over(std::shared_ptr<lifeline::Lifeline> lifeline,
                                            std::chrono::milliseconds timeout);
 
 }  // namespace syncopate::comm

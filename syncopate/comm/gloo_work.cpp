@@ -61,19 +61,19 @@ class GlooOperation : public Pending::Work {
 
 bool GlooWaits::dead() const {
   const std::lock_guard lock(mutex_);
-  return !epitaph_.empty() || lifeline_->failure().has_value();
+  return !failure_.empty() || lifeline_->failure().has_value();
 }
 
 void GlooWaits::check() const {
   {
     const std::lock_guard lock(mutex_);
-    if (!epitaph_.empty()) throw CommError("{}", epitaph_);
+    if (!failure_.empty()) throw CommError("{}", failure_);
   }
   lifeline_->check();
 }
 
 void GlooWaits::wait(const char* operation, const std::function<bool(milliseconds slice)>& poll) {
-  const Lifeline::Waiting waiting(*lifeline_);
+  const lifeline::Lifeline::Waiting waiting(*lifeline_);
   milliseconds waited(0);
   while (true) {
     check();
@@ -94,7 +94,7 @@ void GlooWaits::wait(const char* operation, const std::function<bool(millisecond
 void GlooWaits::wait_whole(const char* operation, const std::function<bool(milliseconds)>& block,
                            const std::function<void()>& abort) {
   check();
-  const Lifeline::Waiting waiting(*lifeline_);
+  const lifeline::Lifeline::Waiting waiting(*lifeline_);
   const Clock::time_point start = Clock::now();
   const int id = lifeline_->listen(abort);
   bool done = false;
@@ -125,7 +125,7 @@ void GlooWaits::broken(const char* operation, const std::string& reason) {
 void GlooWaits::give_up(const std::string& sentence) {
   {
     const std::lock_guard lock(mutex_);
-    if (epitaph_.empty()) epitaph_ = sentence;
+    if (failure_.empty()) failure_ = sentence;
   }
   throw CommError("{}", sentence);
 }

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "syncopate/comm/lifeline.h"
 #include "syncopate/comm/pending.h"
+#include "syncopate/lifeline/lifeline.h"
 
 namespace c10d {
 class Work;
@@ -20,10 +20,10 @@ namespace syncopate::comm {
 /// What a Gloo group and its operations share: how to wait, and whether the group is dead.
 class GlooWaits {
  public:
-  GlooWaits(std::shared_ptr<Lifeline> lifeline, std::chrono::milliseconds timeout)
+  GlooWaits(std::shared_ptr<lifeline::Lifeline> lifeline, std::chrono::milliseconds timeout)
       : lifeline_(std::move(lifeline)), timeout_(timeout) {}
 
-  const std::shared_ptr<Lifeline>& lifeline() const { return lifeline_; }
+  const std::shared_ptr<lifeline::Lifeline>& lifeline() const { return lifeline_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   void check() const;  ///< throws CommError when the group is dead or the run has failed
@@ -43,10 +43,10 @@ class GlooWaits {
   [[noreturn]] void out_of_time(const char* operation);
   [[noreturn]] void give_up(const std::string& sentence);
 
-  const std::shared_ptr<Lifeline> lifeline_;
+  const std::shared_ptr<lifeline::Lifeline> lifeline_;
   std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
-  std::string epitaph_;  ///< why the group is dead
+  std::string failure_;  ///< why the group is dead
 };
 
 /// A collective (waited for in slices) or a point-to-point operation (waited for whole: in Gloo a wait that

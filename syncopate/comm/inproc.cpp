@@ -11,19 +11,19 @@ namespace {
 
 /// Sums in rank order, whoever comes first, and hands every rank the same bits. In rank 0's own tensor where
 /// its type can hold the sum; ranks may be on different devices.
-void reduce(std::vector<Offer>& offers, Op op) {
-  const at::Tensor& first = offers[0].tensor;
+void reduce(std::vector<Contribution>& contributions, Op op) {
+  const at::Tensor& first = contributions[0].tensor;
   at::Tensor total = first.to(reduced_as(first.scalar_type()));
-  for (size_t r = 1; r < offers.size(); ++r) {
-    const at::Tensor next = offers[r].tensor.to(total.device(), total.scalar_type());
+  for (size_t r = 1; r < contributions.size(); ++r) {
+    const at::Tensor next = contributions[r].tensor.to(total.device(), total.scalar_type());
     if (op == Op::kSum) {
       total.add_(next);
     } else {
       op == Op::kMax ? at::maximum_out(total, total, next) : at::minimum_out(total, total, next);
     }
   }
-  for (Offer& offer : offers) {
-    if (!offer.tensor.is_same(total)) offer.tensor.copy_(total);
+  for (Contribution& contribution : contributions) {
+    if (!contribution.tensor.is_same(total)) contribution.tensor.copy_(total);
   }
 }
 
@@ -52,14 +52,14 @@ class InProcessGroup : public Group {
 
   Pending all_reduce(at::Tensor tensor, Op op) override {
     return meet({"all_reduce", static_cast<int>(op), own(tensor), {}},
-                [op](std::vector<Offer>& offers) { reduce(offers, op); });
+                [op](std::vector<Contribution>& contributions) { reduce(contributions, op); });
   }
 
   Pending broadcast(at::Tensor tensor, int root) override {
-    return meet({"broadcast", root, own(tensor), {}}, [root](std::vector<Offer>& offers) {
-      for (Offer& offer : offers) {
-        if (offer.tensor.data_ptr() != offers.at(root).tensor.data_ptr())
-          offer.tensor.copy_(offers.at(root).tensor);
+    return meet({"broadcast", root, own(tensor), {}}, [root](std::vector<Contribution>& contributions) {
+      for (Contribution& contribution : contributions) {
+        if (contribution.tensor.data_ptr() != contributions.at(root).tensor.data_ptr())
+          contribution.tensor.copy_(contributions.at(root).tensor);
       }
     });
   }
@@ -67,24 +67,26 @@ class InProcessGroup : public Group {
   Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override {
     check(rank_ != root || into.size() == static_cast<size_t>(size()),
           "gather needs one tensor per rank at its root");
-    return meet({"gather", root, own(mine), own(into)}, [root](std::vector<Offer>& offers) {
-      for (size_t r = 0; r < offers.size(); ++r) offers.at(root).list[r].copy_(offers[r].tensor);
+    return meet({"gather", root, own(mine), own(into)}, [root](std::vector<Contribution>& contributions) {
+      for (size_t r = 0; r < contributions.size(); ++r)
+        contributions.at(root).list[r].copy_(contributions[r].tensor);
     });
   }
 
   Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override {
     check(rank_ != root || from.size() == static_cast<size_t>(size()),
           "scatter needs one tensor per rank at its root");
-    return meet({"scatter", root, own(into), own(from)}, [root](std::vector<Offer>& offers) {
-      for (size_t r = 0; r < offers.size(); ++r) offers[r].tensor.copy_(offers.at(root).list[r]);
+    return meet({"scatter", root, own(into), own(from)}, [root](std::vector<Contribution>& contributions) {
+      for (size_t r = 0; r < contributions.size(); ++r)
+        contributions[r].tensor.copy_(contributions.at(root).list[r]);
     });
   }
 
   Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override {
     check(into.size() == static_cast<size_t>(size()), "all_gather needs one tensor per rank");
-    return meet({"all_gather", 0, own(mine), own(into)}, [](std::vector<Offer>& offers) {
-      for (Offer& offer : offers) {
-        for (size_t r = 0; r < offers.size(); ++r) offer.list[r].copy_(offers[r].tensor);
+    return meet({"all_gather", 0, own(mine), own(into)}, [](std::vector<Contribution>& contributions) {
+      for (Contribution& contribution : contributions) {
+        for (size_t r = 0; r < contributions.size(); ++r) contribution.list[r].copy_(contributions[r].tensor);
       }
     });
   }
@@ -98,7 +100,7 @@ class InProcessGroup : public Group {
   }
 
   void barrier() override {
-    meet({"barrier", 0, {}, {}}, [](std::vector<Offer>&) {}).wait();
+    meet({"barrier", 0, {}, {}}, [](std::vector<Contribution>&) {}).wait();
   }
 
   std::unique_ptr<Group> split(int color, int key) override {
@@ -120,7 +122,9 @@ class InProcessGroup : public Group {
     return mine;
   }
 
-  Pending meet(Offer offer, Hub::Deed deed) { return pending(hub_->meet(rank_, std::move(offer), deed)); }
+  Pending meet(Contribution contribution, Hub::Action action) {
+    return pending(hub_->meet(rank_, std::move(contribution), action));
+  }
 
   Pending pending(std::shared_ptr<Hub::Slot> slot) {
     return Pending(std::make_unique<InProcessOperation>(hub_, rank_, timeout_, std::move(slot)));

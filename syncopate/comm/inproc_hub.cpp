@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kSlice(250);
 
-bool same_shape(const Offer& a, const Offer& b) {
+bool same_shape(const Contribution& a, const Contribution& b) {
   if (a.tensor.defined() != b.tensor.defined()) return false;
   return !a.tensor.defined() ||
          (a.tensor.numel() == b.tensor.numel() && a.tensor.scalar_type() == b.tensor.scalar_type());
@@ -26,47 +26,47 @@ bool same_shape(const Offer& a, const Offer& b) {
 Hub::Hub(int size) : size_(size), calls_(static_cast<size_t>(size)), gone_(static_cast<size_t>(size)) {}
 
 void Hub::check_alive() const {
-  if (!epitaph_.empty()) throw CommError("{}", epitaph_);
+  if (!failure_.empty()) throw CommError("{}", failure_);
 }
 
 void Hub::fail(const std::string& sentence) {
-  if (epitaph_.empty()) epitaph_ = sentence;
+  if (failure_.empty()) failure_ = sentence;
   changed_.notify_all();
   throw CommError("{}", sentence);
 }
 
-std::shared_ptr<Hub::Slot> Hub::meet(int rank, Offer offer, const Deed& deed) {
+std::shared_ptr<Hub::Slot> Hub::meet(int rank, Contribution contribution, const Action& action) {
   std::unique_lock lock(mutex_);
   check_alive();
   const int64_t number = calls_[static_cast<size_t>(rank)]++;
   std::shared_ptr<Slot>& place = slots_[number];
   if (!place) {
     place = std::make_shared<Slot>();
-    place->name = offer.operation;
-    place->offers.resize(static_cast<size_t>(size_));
+    place->name = contribution.operation;
+    place->contributions.resize(static_cast<size_t>(size_));
     place->here.resize(static_cast<size_t>(size_));
   }
   const std::shared_ptr<Slot> slot = place;
   for (int other = 0; other < size_; ++other) {
-    const Offer& theirs = slot->offers[static_cast<size_t>(other)];
+    const Contribution& theirs = slot->contributions[static_cast<size_t>(other)];
     if (!slot->here[static_cast<size_t>(other)]) continue;
-    if (std::string_view(theirs.operation) != offer.operation || theirs.detail != offer.detail ||
-        !same_shape(theirs, offer)) {
+    if (std::string_view(theirs.operation) != contribution.operation ||
+        theirs.detail != contribution.detail || !same_shape(theirs, contribution)) {
       fail(fmt::format(
           "rank {} called {} where rank {} called {} with another tensor or root: all ranks must make "
           "the same calls in the same order",
-          rank, offer.operation, other, theirs.operation));
+          rank, contribution.operation, other, theirs.operation));
     }
   }
-  slot->offers[static_cast<size_t>(rank)] = std::move(offer);
+  slot->contributions[static_cast<size_t>(rank)] = std::move(contribution);
   slot->here[static_cast<size_t>(rank)] = true;
   if (++slot->arrived < static_cast<size_t>(size_)) return slot;
   slots_.erase(number);
   lock.unlock();  // nobody else touches a complete slot until it is done
-  deed(slot->offers);
+  action(slot->contributions);
   lock.lock();
   slot->done = true;
-  slot->offers.clear();
+  slot->contributions.clear();
   changed_.notify_all();
   return slot;
 }
@@ -143,7 +143,7 @@ std::string Hub::missing(int rank, const Slot& slot) const {
 
 void Hub::wait(int rank, std::chrono::milliseconds timeout, Slot& slot) {
   std::unique_lock lock(mutex_);
-  const auto ready = [&] { return slot.done || !epitaph_.empty() || !missing(rank, slot).empty(); };
+  const auto ready = [&] { return slot.done || !failure_.empty() || !missing(rank, slot).empty(); };
   bool in_time = ready();
   // A process that was stopped for a while has not waited for others all that time.
   for (Clock::duration waited{0}; !in_time && waited < timeout;) {
@@ -183,10 +183,10 @@ std::pair<std::shared_ptr<Hub>, int> Hub::split(int rank, std::chrono::milliseco
     const std::lock_guard lock(mutex_);
     number = calls_[static_cast<size_t>(rank)];
   }
-  const auto slot = meet(rank, {"split", 0, wish, {}}, [&](std::vector<Offer>& offers) {
+  const auto slot = meet(rank, {"split", 0, wish, {}}, [&](std::vector<Contribution>& contributions) {
     std::vector<std::tuple<int64_t, int64_t, int>> order;  // color, key, rank
     for (int r = 0; r < size_; ++r) {
-      const int64_t* theirs = offers[static_cast<size_t>(r)].tensor.data_ptr<int64_t>();
+      const int64_t* theirs = contributions[static_cast<size_t>(r)].tensor.data_ptr<int64_t>();
       order.emplace_back(theirs[0], theirs[1], r);
     }
     std::sort(order.begin(), order.end());

@@ -16,7 +16,7 @@
 namespace syncopate::comm {
 
 /// What one rank brings to an operation.
-struct Offer {
+struct Contribution {
   const char* operation = "";
   int detail = 0;  ///< root or reduction: must be the same on all ranks
   at::Tensor tensor;
@@ -24,14 +24,14 @@ struct Offer {
 };
 
 /// Where the ranks of an in-process group meet. The n-th call of every rank belongs to the n-th slot; whoever
-/// comes last does the deed for all. Point to point, a send is done when it is received, as with Gloo.
+/// comes last does the action for all. Point to point, a send is done when it is received, as with Gloo.
 class Hub {
  public:
-  using Deed = std::function<void(std::vector<Offer>&)>;
+  using Action = std::function<void(std::vector<Contribution>&)>;
 
   struct Slot {
     std::string name;
-    std::vector<Offer> offers;
+    std::vector<Contribution> contributions;
     std::vector<bool> here;
     size_t arrived = 0;
     bool done = false;
@@ -41,7 +41,7 @@ class Hub {
 
   explicit Hub(int size);
   int size() const { return size_; }
-  std::shared_ptr<Slot> meet(int rank, Offer offer, const Deed& deed);
+  std::shared_ptr<Slot> meet(int rank, Contribution contribution, const Action& action);
   std::shared_ptr<Slot> send(int rank, int to, int tag, at::Tensor tensor);
   std::shared_ptr<Slot> receive(int rank, int from, int tag, at::Tensor into);
   std::pair<std::shared_ptr<Hub>, int> split(int rank, std::chrono::milliseconds timeout, int color, int key);
@@ -69,7 +69,7 @@ class Hub {
   std::vector<bool> gone_;
   std::map<int64_t, std::map<int, std::pair<std::shared_ptr<Hub>, int>>>
       children_;  ///< by split slot, then rank
-  std::string epitaph_;
+  std::string failure_;
 };
 
 }  // namespace syncopate::comm

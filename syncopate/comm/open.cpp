@@ -1,5 +1,6 @@
 #include "syncopate/comm/open.h"
 
+#include "syncopate/comm/agent_store.h"
 #include "syncopate/comm/gloo.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/staged.h"
@@ -26,9 +27,10 @@ Membership open(const CommOptions& options) {
     membership.group = open_alone();
     return membership;
   }
-  Encounter encounter = meet(options.meeting, options.rank, options.size, options.timeout);
-  membership.server = std::move(encounter.server);
-  membership.lifeline = std::move(encounter.lifeline);
+  lifeline::Connection connection =
+      lifeline::rendezvous(options.rendezvous, options.rank, options.size, options.timeout, open_agent_store);
+  membership.server = std::move(connection.server);
+  membership.lifeline = std::move(connection.lifeline);
   membership.group = staged(open_gloo(membership.lifeline, options.timeout, options.interface_address));
   return membership;
 }

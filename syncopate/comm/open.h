@@ -6,22 +6,22 @@
 #include <string_view>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/comm/meeting.h"
+#include "syncopate/lifeline/rendezvous.h"
 
 namespace syncopate::comm {
 
 struct CommOptions {
   int rank = 0;
   int size = 1;
-  MeetingPoint meeting;                      ///< of no account when size is 1
+  lifeline::RendezvousPoint rendezvous;      ///< of no account when size is 1
   std::chrono::milliseconds timeout{20000};  ///< of every operation, and of finding each other
-  std::string interface_address;             ///< "": the local address that reaches the meeting point
+  std::string interface_address;             ///< "": the local address that reaches the rendezvous
 };
 
 /// A rank's part in a run. Destroying it just hangs up; leave() first is the orderly end.
 struct Membership {
-  std::unique_ptr<LifelineServer> server;  ///< null where somebody else serves
-  std::shared_ptr<Lifeline> lifeline;      ///< null when alone
+  std::unique_ptr<lifeline::LifelineServer> server;  ///< null where somebody else serves
+  std::shared_ptr<lifeline::Lifeline> lifeline;      ///< null when alone
   std::unique_ptr<Group> group;
 
   void status(int64_t step, std::string_view phase);    ///< nothing when alone

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/share.h"
-#include "syncopate/comm/socket.h"
+#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/lifeline/socket.h"
 
 namespace syncopate::comm {
 namespace {
@@ -21,8 +21,8 @@ namespace {
 }
 
 /// An anonymous file: it lives as long as somebody has it open or mapped.
-Socket anonymous_file(int64_t bytes) {
-  Socket file(::memfd_create("syncopate", MFD_CLOEXEC));
+lifeline::Socket anonymous_file(int64_t bytes) {
+  lifeline::Socket file(::memfd_create("syncopate", MFD_CLOEXEC));
   if (!file.open() || ::ftruncate(file.fd(), bytes) != 0) refused("make", bytes);
   // Pages that do not exist would be a SIGBUS at the first touch, with no word of why.
   if (const int code = ::posix_fallocate(file.fd(), 0, bytes); code != 0) {
@@ -44,15 +44,15 @@ void require_one_machine(Group& group) {
 std::shared_ptr<SharedMemory> SharedMemory::create(Group& group, int64_t bytes) {
   check(bytes > 0, "shared memory holds something");
   require_one_machine(group);
-  Socket file;
+  lifeline::Socket file;
   std::string path;
   if (group.rank() == 0) {
     file = anonymous_file(bytes);
     path = fmt::format("/proc/{}/fd/{}", ::getpid(), file.fd());
   }
-  path = share_text(group, path, 0);
+  path = broadcast_text(group, path, 0);
   if (group.rank() != 0) {
-    file = Socket(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    file = lifeline::Socket(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file.open()) refused("open", bytes);
   }
   void* const address =

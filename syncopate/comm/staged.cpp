@@ -8,9 +8,9 @@ namespace syncopate::comm {
 namespace {
 
 /// One operation's tensors, and where they are on the host meanwhile.
-class Luggage {
+class HostCopies {
  public:
-  explicit Luggage(Stage what) : what_(what) {}
+  explicit HostCopies(Stage what) : what_(what) {}
 
   /// What the transport is given for `tensor`: its values if it is to be sent, and room for what comes back.
   at::Tensor host(const at::Tensor& tensor, bool sent, bool comes_back) {
@@ -42,20 +42,20 @@ class Luggage {
 
 class StagedWork : public Pending::Work {
  public:
-  StagedWork(Pending inner, Luggage luggage) : inner_(std::move(inner)), luggage_(std::move(luggage)) {}
+  StagedWork(Pending inner, HostCopies copies) : inner_(std::move(inner)), copies_(std::move(copies)) {}
   void wait() override {
     inner_.wait();
-    luggage_.unpack();
+    copies_.unpack();
   }
 
  private:
   Pending inner_;
-  Luggage luggage_;
+  HostCopies copies_;
 };
 
-Pending after(Pending inner, Luggage luggage) {
-  if (luggage.empty()) return inner;
-  return Pending(std::make_unique<StagedWork>(std::move(inner), std::move(luggage)));
+Pending after(Pending inner, HostCopies copies) {
+  if (copies.empty()) return inner;
+  return Pending(std::make_unique<StagedWork>(std::move(inner), std::move(copies)));
 }
 
 class Staged : public Group {
@@ -66,46 +66,46 @@ class Staged : public Group {
   int size() const override { return inner_->size(); }
 
   Pending all_reduce(at::Tensor tensor, Op op) override {
-    Luggage luggage(what_);
-    Pending pending = inner_->all_reduce(luggage.host(tensor, true, true), op);
-    return after(std::move(pending), std::move(luggage));
+    HostCopies copies(what_);
+    Pending pending = inner_->all_reduce(copies.host(tensor, true, true), op);
+    return after(std::move(pending), std::move(copies));
   }
 
   Pending broadcast(at::Tensor tensor, int root) override {
-    Luggage luggage(what_);
-    Pending pending = inner_->broadcast(luggage.host(tensor, rank() == root, rank() != root), root);
-    return after(std::move(pending), std::move(luggage));
+    HostCopies copies(what_);
+    Pending pending = inner_->broadcast(copies.host(tensor, rank() == root, rank() != root), root);
+    return after(std::move(pending), std::move(copies));
   }
 
   Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override {
-    Luggage luggage(what_);
-    std::vector<at::Tensor> room = luggage.host(into, false, true);
-    Pending pending = inner_->gather(std::move(room), luggage.host(mine, true, false), root);
-    return after(std::move(pending), std::move(luggage));
+    HostCopies copies(what_);
+    std::vector<at::Tensor> room = copies.host(into, false, true);
+    Pending pending = inner_->gather(std::move(room), copies.host(mine, true, false), root);
+    return after(std::move(pending), std::move(copies));
   }
 
   Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override {
-    Luggage luggage(what_);
-    std::vector<at::Tensor> parts = luggage.host(from, true, false);
-    Pending pending = inner_->scatter(luggage.host(into, false, true), std::move(parts), root);
-    return after(std::move(pending), std::move(luggage));
+    HostCopies copies(what_);
+    std::vector<at::Tensor> parts = copies.host(from, true, false);
+    Pending pending = inner_->scatter(copies.host(into, false, true), std::move(parts), root);
+    return after(std::move(pending), std::move(copies));
   }
 
   Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override {
-    Luggage luggage(what_);
-    std::vector<at::Tensor> room = luggage.host(into, false, true);
-    Pending pending = inner_->all_gather(std::move(room), luggage.host(mine, true, false));
-    return after(std::move(pending), std::move(luggage));
+    HostCopies copies(what_);
+    std::vector<at::Tensor> room = copies.host(into, false, true);
+    Pending pending = inner_->all_gather(std::move(room), copies.host(mine, true, false));
+    return after(std::move(pending), std::move(copies));
   }
 
   Pending send(at::Tensor tensor, int to, int tag) override {
-    return inner_->send(Luggage(what_).host(tensor, true, false), to, tag);
+    return inner_->send(HostCopies(what_).host(tensor, true, false), to, tag);
   }
 
   Pending receive(at::Tensor into, int from, int tag) override {
-    Luggage luggage(what_);
-    Pending pending = inner_->receive(luggage.host(into, false, true), from, tag);
-    return after(std::move(pending), std::move(luggage));
+    HostCopies copies(what_);
+    Pending pending = inner_->receive(copies.host(into, false, true), from, tag);
+    return after(std::move(pending), std::move(copies));
   }
 
   void barrier() override { inner_->barrier(); }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/data/bpe.h"
 #include "syncopate/data/dataset.h"
+#include "syncopate/text/bpe.h"
 
 namespace syncopate::data {
 
@@ -17,7 +17,7 @@ class CausalDataset : public Dataset {
  public:
   /// The last block may be short, but has 2 pieces at least. Throws ConfigError when `max_length` is less
   /// than 2.
-  CausalDataset(std::span<const std::string> documents, const ByteBpe& tokenizer, int64_t max_length);
+  CausalDataset(std::span<const std::string> documents, const text::ByteBpe& tokenizer, int64_t max_length);
 
   int64_t size() const override { return blocks_; }
 

@@ -14,14 +14,16 @@ namespace {
 // Keeps crops apart from other streams drawn from the same seed.
 constexpr uint64_t kViewStream = 0x76696577;
 
-const ImageSet& part_of(const std::shared_ptr<const ImageTask>& task, ImageDataset::Split split) {
+const corpora::ImageSet& part_of(const std::shared_ptr<const corpora::ImageTask>& task,
+                                 ImageDataset::Split split) {
   check(task != nullptr, "images belong to a task");
   return split == ImageDataset::Split::kTrain ? task->train : task->test;
 }
 
 }  // namespace
 
-ImageDataset::ImageDataset(std::shared_ptr<const ImageTask> task, Split split, const ImageOptions& options)
+ImageDataset::ImageDataset(std::shared_ptr<const corpora::ImageTask> task, Split split,
+                           const ImageOptions& options)
     : task_(std::move(task)),
       set_(part_of(task_, split)),
       augment_(options.augment),
@@ -43,7 +45,7 @@ ImageDataset::ImageDataset(std::shared_ptr<const ImageTask> task, Split split, c
           task_->name, label, task_->labels.size());
     }
   }
-  const Normalisation& normal = options.normalisation;
+  const corpora::Normalisation& normal = options.normalisation;
   check(normal.mean.size() == levels_.size() && normal.deviation.size() == levels_.size(),
         "a normalisation has a mean and a deviation per channel");
   for (size_t channel = 0; channel < levels_.size(); ++channel) {

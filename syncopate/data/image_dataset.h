@@ -6,16 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "syncopate/corpora/images/images.h"
 #include "syncopate/data/dataset.h"
-#include "syncopate/data/images.h"
 
 namespace syncopate::data {
 
 struct ImageOptions {
-  bool augment = false;           ///< crop and flip at random; for training
-  int64_t pad = 4;                ///< black pixels around an image, of which a crop of its own size is taken
-  bool flip = true;               ///< mirror every other image
-  Normalisation normalisation{};  ///< the training split's, for any split
+  bool augment = false;  ///< crop and flip at random; for training
+  int64_t pad = 4;       ///< black pixels around an image, of which a crop of its own size is taken
+  bool flip = true;      ///< mirror every other image
+  corpora::Normalisation normalisation{};  ///< the training split's, for any split
 };
 
 /// Images as a model reads them. The pixels stay bytes and become numbers when a batch is made.
@@ -25,7 +25,7 @@ class ImageDataset : public Dataset {
 
   /// Throws DataError for an empty split and for a label that the task does not know, ConfigError for a
   /// pad that is negative or wider than the images.
-  ImageDataset(std::shared_ptr<const ImageTask> task, Split split, const ImageOptions& options);
+  ImageDataset(std::shared_ptr<const corpora::ImageTask> task, Split split, const ImageOptions& options);
 
   int64_t size() const override { return set_.size(); }
 
@@ -41,8 +41,8 @@ class ImageDataset : public Dataset {
   View view_of(int64_t id, uint64_t draw) const;
   void paint(int64_t id, const View& view, float* into) const;
 
-  std::shared_ptr<const ImageTask> task_;
-  const ImageSet& set_;  ///< of task_
+  std::shared_ptr<const corpora::ImageTask> task_;
+  const corpora::ImageSet& set_;  ///< of task_
   bool augment_, flip_;
   int64_t pad_;
   std::vector<std::array<float, 256>> levels_;  ///< per channel: what each byte becomes

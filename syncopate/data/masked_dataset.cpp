@@ -30,7 +30,7 @@ struct MaskedDataset::Choice {
   int32_t shown;
 };
 
-MaskedDataset::MaskedDataset(std::span<const std::string> documents, const WordPiece& tokenizer,
+MaskedDataset::MaskedDataset(std::span<const std::string> documents, const text::WordPiece& tokenizer,
                              MaskOptions options)
     : options_(options),
       special_(static_cast<size_t>(tokenizer.size()), 0),

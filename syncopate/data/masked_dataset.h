@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "syncopate/data/dataset.h"
-#include "syncopate/data/wordpiece.h"
+#include "syncopate/text/wordpiece.h"
 
 namespace syncopate::data {
 
@@ -26,7 +26,8 @@ class MaskedDataset : public Dataset {
  public:
   /// The last block may be short, but has 8 pieces at least unless it is the only one. Throws ConfigError for
   /// a rate out of range or a `max_length` under 3.
-  MaskedDataset(std::span<const std::string> documents, const WordPiece& tokenizer, MaskOptions options);
+  MaskedDataset(std::span<const std::string> documents, const text::WordPiece& tokenizer,
+                MaskOptions options);
 
   int64_t size() const override { return blocks_; }
 

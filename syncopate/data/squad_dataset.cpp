@@ -13,24 +13,24 @@ namespace {
 constexpr int64_t kSpecialWords = 3;
 
 /// The bytes of the first answer; empty at 0 where there is none in its place.
-ByteRange answer_bytes(const Question& question, std::string_view context) {
+text::ByteRange answer_bytes(const corpora::Question& question, std::string_view context) {
   if (question.impossible || question.answers.empty()) return {};
-  const Answer& answer = question.answers.front();
-  const int64_t begin = byte_of_code_point(context, answer.start);
+  const corpora::Answer& answer = question.answers.front();
+  const int64_t begin = corpora::byte_of_code_point(context, answer.start);
   if (begin < 0 || !context.substr(static_cast<size_t>(begin)).starts_with(answer.text)) return {};
   return {begin, begin + static_cast<int64_t>(answer.text.size())};
 }
 
 /// The answer's first and last piece among those of a window, numbered from 0; {-1, -1} when a part of it
 /// lies outside. An answer may begin or end within a piece, which then belongs to it.
-std::pair<int64_t, int64_t> answer_pieces(std::span<const Piece> window, ByteRange answer) {
+std::pair<int64_t, int64_t> answer_pieces(std::span<const text::Piece> window, text::ByteRange answer) {
   constexpr std::pair<int64_t, int64_t> kNone{-1, -1};
   if (window.empty() || answer.begin == answer.end) return kNone;
   if (window.front().begin > answer.begin || window.back().end < answer.end) return kNone;
-  const auto behind = std::partition_point(window.begin(), window.end(),
-                                           [&](const Piece& piece) { return piece.begin <= answer.begin; });
+  const auto behind = std::partition_point(
+      window.begin(), window.end(), [&](const text::Piece& piece) { return piece.begin <= answer.begin; });
   const auto last = std::partition_point(window.begin(), window.end(),
-                                         [&](const Piece& piece) { return piece.end < answer.end; });
+                                         [&](const text::Piece& piece) { return piece.end < answer.end; });
   const int64_t first = behind - window.begin() - 1;
   // An answer that is all dropped characters lies between two pieces.
   return {first, std::max<int64_t>(first, last - window.begin())};
@@ -38,8 +38,9 @@ std::pair<int64_t, int64_t> answer_pieces(std::span<const Piece> window, ByteRan
 
 }  // namespace
 
-SquadDataset::SquadDataset(std::span<const Question> questions, std::span<const std::string> contexts,
-                           const WordPiece& tokenizer, const WindowOptions& options)
+SquadDataset::SquadDataset(std::span<const corpora::Question> questions,
+                           std::span<const std::string> contexts, const text::WordPiece& tokenizer,
+                           const WindowOptions& options)
     : pad_(tokenizer.pad()), cls_(tokenizer.cls()), sep_(tokenizer.sep()) {
   if (options.stride < 0 || options.max_question < 1 ||
       options.max_length - kSpecialWords - options.max_question <= options.stride) {
@@ -51,26 +52,26 @@ SquadDataset::SquadDataset(std::span<const Question> questions, std::span<const 
         kSpecialWords + options.max_question + std::max<int64_t>(options.stride, 0) + 1, options.max_length);
   }
   std::vector<char> used(contexts.size(), 0);  // a task's contexts serve both its splits
-  for (const Question& question : questions) used.at(static_cast<size_t>(question.context)) = 1;
+  for (const corpora::Question& question : questions) used.at(static_cast<size_t>(question.context)) = 1;
   contexts_.resize(contexts.size());
   for (size_t i = 0; i < contexts.size(); ++i) {
     if (used[i] != 0) contexts_[i] = {contexts[i], tokenizer.encode_with_offsets(contexts[i])};
   }
   questions_.reserve(questions.size());
-  for (const Question& question : questions) {
+  for (const corpora::Question& question : questions) {
     const auto number = static_cast<int64_t>(questions_.size());
     std::vector<int32_t> ids = tokenizer.encode(question.question);
     if (static_cast<int64_t>(ids.size()) > options.max_question)
       ids.resize(static_cast<size_t>(options.max_question));
     const auto asked = static_cast<int64_t>(ids.size());
     const Context& read = contexts_[static_cast<size_t>(question.context)];
-    const ByteRange answer = answer_bytes(question, read.text);
+    const text::ByteRange answer = answer_bytes(question, read.text);
     questions_.push_back({question.context, size(), std::move(ids)});
     const int64_t room = options.max_length - kSpecialWords - asked;
     const auto pieces = static_cast<int64_t>(read.pieces.size());
     for (int64_t begin = 0;; begin += room - options.stride) {
       const int64_t count = std::min(room, pieces - begin);
-      const std::span<const Piece> window(read.pieces.data() + begin, static_cast<size_t>(count));
+      const std::span<const text::Piece> window(read.pieces.data() + begin, static_cast<size_t>(count));
       const auto [first, last] = answer_pieces(window, answer);
       const int64_t shift = first < 0 ? 1 : asked + 2;  // -1 becomes 0, [CLS]
       features_.push_back({number, begin, count, first + shift, last + shift});
@@ -103,11 +104,11 @@ std::pair<int64_t, int64_t> SquadDataset::window(int64_t feature) const {
 
 int64_t SquadDataset::length(int64_t feature) const { return window(feature).second + 1; }
 
-ByteRange SquadDataset::place(int64_t feature, int64_t position) const {
+text::ByteRange SquadDataset::place(int64_t feature, int64_t position) const {
   const auto [first, behind] = window(feature);
   check(position >= first && position < behind, "only positions of the window have a place in the context");
   const Feature& found = at(feature);
-  const Piece& piece = context(found).pieces[static_cast<size_t>(found.begin + position - first)];
+  const text::Piece& piece = context(found).pieces[static_cast<size_t>(found.begin + position - first)];
   return {piece.begin, piece.end};
 }
 
@@ -133,8 +134,8 @@ tensor::Batch SquadDataset::collate(std::span<const int64_t> ids, uint64_t) cons
     *input++ = cls_;
     input = std::copy(question.begin(), question.end(), input);
     *input++ = sep_;
-    input =
-        std::transform(pieces, pieces + feature.count, input, [](const Piece& piece) { return piece.id; });
+    input = std::transform(pieces, pieces + feature.count, input,
+                           [](const text::Piece& piece) { return piece.id; });
     *input = sep_;
     const auto [first, behind] = window(id);
     std::fill_n(types.data_ptr<int64_t>() + row * longest + first, behind + 1 - first, int64_t{1});

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/corpora/squad/squad.h"
 #include "syncopate/data/dataset.h"
-#include "syncopate/data/squad.h"
-#include "syncopate/data/wordpiece.h"
-#include "syncopate/data/words.h"
+#include "syncopate/text/wordpiece.h"
+#include "syncopate/text/words.h"
 
 namespace syncopate::data {
 
@@ -26,8 +26,8 @@ class SquadDataset : public Dataset {
  public:
   /// Every question's context is among `contexts`. Throws ConfigError when the options leave a window no room
   /// to move on.
-  SquadDataset(std::span<const Question> questions, std::span<const std::string> contexts,
-               const WordPiece& tokenizer, const WindowOptions& options);
+  SquadDataset(std::span<const corpora::Question> questions, std::span<const std::string> contexts,
+               const text::WordPiece& tokenizer, const WindowOptions& options);
 
   int64_t size() const override { return static_cast<int64_t>(features_.size()); }
 
@@ -45,7 +45,7 @@ class SquadDataset : public Dataset {
   /// The positions of a feature that hold its window: first and one behind the last.
   std::pair<int64_t, int64_t> window(int64_t feature) const;
   /// The bytes of the context that a position of the window stands for.
-  ByteRange place(int64_t feature, int64_t position) const;
+  text::ByteRange place(int64_t feature, int64_t position) const;
   std::string_view context_of(int64_t feature) const;
 
  private:
@@ -56,7 +56,7 @@ class SquadDataset : public Dataset {
   };
   struct Context {
     std::string text;
-    std::vector<Piece> pieces;
+    std::vector<text::Piece> pieces;
   };
   struct Feature {
     int64_t question;

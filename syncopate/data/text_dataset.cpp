@@ -10,15 +10,15 @@
 
 namespace syncopate::data {
 
-TextDataset::TextDataset(std::span<const TextExample> examples, const WordPiece& tokenizer,
+TextDataset::TextDataset(std::span<const corpora::TextExample> examples, const text::WordPiece& tokenizer,
                          int64_t max_length)
     : starts_{0}, pad_(tokenizer.pad()) {
   if (max_length < 3) throw ConfigError("--max-length must be 3 or more, got {}", max_length);
   starts_.reserve(examples.size() + 1);
-  for (const TextExample& example : examples) {
+  for (const corpora::TextExample& example : examples) {
     const std::optional<std::string_view> pair =
         example.b.empty() ? std::nullopt : std::optional<std::string_view>(example.b);
-    const Encoding encoding = tokenizer.encode(example.a, pair, max_length);
+    const text::Encoding encoding = tokenizer.encode(example.a, pair, max_length);
     words_.insert(words_.end(), encoding.ids.begin(), encoding.ids.end());
     starts_.push_back(static_cast<int64_t>(words_.size()));
     seconds_.push_back(static_cast<int32_t>(std::count(encoding.types.begin(), encoding.types.end(), 1)));

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "syncopate/corpora/text_task.h"
 #include "syncopate/data/dataset.h"
-#include "syncopate/data/text_task.h"
-#include "syncopate/data/wordpiece.h"
+#include "syncopate/text/wordpiece.h"
 
 namespace syncopate::data {
 
@@ -16,7 +16,8 @@ class TextDataset : public Dataset {
  public:
   /// `max_length` counts the special words. Throws ConfigError when it is less than 3, the special words of a
   /// pair.
-  TextDataset(std::span<const TextExample> examples, const WordPiece& tokenizer, int64_t max_length);
+  TextDataset(std::span<const corpora::TextExample> examples, const text::WordPiece& tokenizer,
+              int64_t max_length);
 
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "syncopate/base/error.h"
-#include "syncopate/nn/bert_config.h"  // Activation
+#include "syncopate/nn/bert/bert_config.h"  // Activation
 
 namespace syncopate::nn {
 

@@ -18,27 +18,27 @@ void require_finite(double value, int64_t step) {
 }  // namespace
 
 Lockstep::Outcome Lockstep::step(std::span<const tensor::Batch> micro, uint64_t noise_key,
-                                 const Wishes& wishes) {
+                                 const StepHooks& hooks) {
   const int64_t step = replica_.step;
   const bool local = strategy_.updates_locally(step);
   Outcome outcome;
-  outcome.talked = wishes.talk || strategy_.exchanges(step);
+  outcome.talked = hooks.talk || strategy_.exchanges(step);
   check(local || (outcome.talked && carried_.count == 0), "a common update needs everybody's count");
 
   Totals totals(group_);
   EngineEvents events;
-  events.phase = wishes.phase;
+  events.phase = hooks.phase;
   events.before_backward = [&](const LocalLoss& so_far, bool last) {
     if (last && outcome.talked) {
-      totals.start({carried_.sum + so_far.sum, carried_.count + so_far.count}, wishes.stop && wishes.stop(),
-                   wishes.time_is_up && wishes.time_is_up());
+      totals.start({carried_.sum + so_far.sum, carried_.count + so_far.count}, hooks.stop && hooks.stop(),
+                   hooks.time_is_up && hooks.time_is_up());
     }
     if (local) replica_.count = static_cast<double>(so_far.count);
     strategy_.before_backward(replica_, last);
   };
   outcome.mine = engine_.run(replica_, micro, noise_key, events);
 
-  if (wishes.phase) wishes.phase("exchange");
+  if (hooks.phase) hooks.phase("exchange");
   const Stopwatch exchange;
   const double apply_before = replica_.apply_seconds;
   if (outcome.talked) {

@@ -13,7 +13,7 @@ namespace syncopate::parallel {
 /// behind the backward pass, the update by the strategy. Everything given must outlive it.
 class Lockstep {
  public:
-  struct Wishes {
+  struct StepHooks {
     std::function<void(const char* phase)> phase{};  ///< may be empty
     /// Asked once, in a step in which ranks talk: does this rank want all to stop after it? May be empty.
     std::function<bool()> stop{};
@@ -34,7 +34,7 @@ class Lockstep {
 
   /// `replica.step` and `replica.lr` are set. Throws DivergedError when the loss or the gradient is no
   /// number: on every rank where they talk, else on the rank that saw it.
-  Outcome step(std::span<const tensor::Batch> micro, uint64_t noise_key, const Wishes& wishes);
+  Outcome step(std::span<const tensor::Batch> micro, uint64_t noise_key, const StepHooks& hooks);
 
  private:
   Replica& replica_;

@@ -7,7 +7,7 @@
 #include "syncopate/comm/group.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/optim/optimizer.h"
-#include "syncopate/parallel/local_engine.h"
+#include "syncopate/parallel/engines/local_engine.h"
 #include "syncopate/parallel/lockstep.h"
 #include "syncopate/parallel/replica.h"
 #include "syncopate/parallel/strategy.h"

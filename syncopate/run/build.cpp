@@ -6,18 +6,18 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/inproc.h"
-#include "syncopate/optim/elsewhere.h"
-#include "syncopate/parallel/all_reduce.h"
-#include "syncopate/parallel/coded.h"
-#include "syncopate/parallel/diloco.h"
-#include "syncopate/parallel/every_step.h"
-#include "syncopate/parallel/gather_scatter.h"
-#include "syncopate/parallel/hogwild.h"
-#include "syncopate/parallel/local_sgd.h"
-#include "syncopate/parallel/low_rank.h"
-#include "syncopate/parallel/one_bit.h"
-#include "syncopate/parallel/overlapped.h"
-#include "syncopate/parallel/parameter_server.h"
+#include "syncopate/optim/remote_optimizer.h"
+#include "syncopate/parallel/averagers/all_reduce.h"
+#include "syncopate/parallel/averagers/coded.h"
+#include "syncopate/parallel/averagers/gather_scatter.h"
+#include "syncopate/parallel/averagers/low_rank.h"
+#include "syncopate/parallel/server/parameter_server.h"
+#include "syncopate/parallel/strategies/diloco.h"
+#include "syncopate/parallel/strategies/every_step.h"
+#include "syncopate/parallel/strategies/hogwild.h"
+#include "syncopate/parallel/strategies/local_sgd.h"
+#include "syncopate/parallel/strategies/one_bit.h"
+#include "syncopate/parallel/strategies/overlapped.h"
 
 namespace syncopate::run {
 namespace {
@@ -266,8 +266,8 @@ std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& whole, comm::Gr
   return make_common_steps(whole, group, steps);
 }
 
-parallel::ServerOptions server_options(const RunSpec& spec) {
-  parallel::ServerOptions options;
+parallel::ShardServerOptions server_options(const RunSpec& spec) {
+  parallel::ShardServerOptions options;
   options.workers = static_cast<int>(spec.comm.workers);
   options.staleness = spec.staleness_bound();
   options.staleness_lr = spec.strategy.staleness_lr;
@@ -283,7 +283,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,
 
 std::unique_ptr<optim::Optimizer> make_worker_optimizer(const RunSpec& spec,
                                                         const tensor::FlatParams& params) {
-  if (spec.servers() > 0) return std::make_unique<optim::Elsewhere>();
+  if (spec.servers() > 0) return std::make_unique<optim::RemoteOptimizer>();
   return make_optimizer(spec.optim, params);
 }
 

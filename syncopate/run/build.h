@@ -7,7 +7,7 @@
 #include "syncopate/comm/group.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/optim/schedule.h"
-#include "syncopate/parallel/shard_server.h"
+#include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/run/spec.h"
 
@@ -33,7 +33,7 @@ void require_settings(const RunSpec& spec);
 std::unique_ptr<parallel::Strategy> make_strategy(const RunSpec& spec, comm::Group& group, int64_t steps,
                                                   comm::Group* world = nullptr);
 /// What a server does for the run's workers.
-parallel::ServerOptions server_options(const RunSpec& spec);
+parallel::ShardServerOptions server_options(const RunSpec& spec);
 std::unique_ptr<optim::Optimizer> make_optimizer(const RunSpec::Optim& spec,
                                                  const tensor::FlatParams& params);
 /// The worker's own: none where servers have it.

@@ -18,8 +18,8 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/lifeline_server.h"
-#include "syncopate/comm/meeting.h"
+#include "syncopate/lifeline/rendezvous.h"
+#include "syncopate/lifeline/server.h"
 #include "syncopate/run/world.h"
 
 namespace syncopate::run {
@@ -31,9 +31,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook(20);
 /// Workers learn of a failure at once and have a watchdog of about a second; whoever is still there then is
 /// stuck.
-constexpr milliseconds kMercy(1700);
+constexpr milliseconds kGracePeriod(1700);
 /// The server hears of a death about when waitpid does.
-constexpr milliseconds kHearsay(500);
+constexpr milliseconds kReportGrace(500);
 
 /// How often each signal has come; a handler can only reach what is static.
 std::atomic<int> interrupts{0}, terminations{0}, stops{0};
@@ -113,7 +113,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 /// The workers of one run, from the first spawn to the last waitpid.
 class Crew {
  public:
-  Crew(const LaunchOptions& options, comm::LifelineServer& server, const std::string& key)
+  Crew(const LaunchOptions& options, lifeline::LifelineServer& server, const std::string& key)
       : options_(options), server_(server), workers_(static_cast<size_t>(options.workers)) {
     try {
       for (int rank = 0; rank < options.workers; ++rank) start(rank, key);
@@ -211,7 +211,7 @@ class Crew {
   }
 
   const LaunchOptions& options_;
-  comm::LifelineServer& server_;
+  lifeline::LifelineServer& server_;
   std::vector<Worker> workers_;
 };
 
@@ -241,10 +241,10 @@ LaunchResult verdict(const LaunchOptions& options, int rank, int status, const s
 }
 
 /// Names the first cause and ends whoever is left.
-LaunchResult end_after_failure(const LaunchOptions& options, Crew& crew, comm::LifelineServer& server) {
+LaunchResult end_after_failure(const LaunchOptions& options, Crew& crew, lifeline::LifelineServer& server) {
   const Clock::time_point start = Clock::now();
-  std::optional<comm::Failure> first = server.failure();
-  while (!first && Clock::now() - start < kHearsay) {
+  std::optional<lifeline::Failure> first = server.failure();
+  while (!first && Clock::now() - start < kReportGrace) {
     std::this_thread::sleep_for(milliseconds(5));
     first = server.failure();
   }
@@ -253,7 +253,7 @@ LaunchResult end_after_failure(const LaunchOptions& options, Crew& crew, comm::L
     crew.look();
     const int rank = crew.bad_end().value_or(0);
     result = verdict(options, rank, crew.status(rank).value_or(0), server.status_of(rank).text());
-    comm::Failure failure = comm::died(rank, server.status_of(rank));
+    lifeline::Failure failure = lifeline::died(rank, server.status_of(rank));
     failure.sentence = result.sentence;
     server.declare(failure);
   } else {
@@ -261,19 +261,19 @@ LaunchResult end_after_failure(const LaunchOptions& options, Crew& crew, comm::L
     result.exit_code = first->exit_code;
     result.sentence = first->sentence;
   }
-  while (crew.running() && Clock::now() - start < kMercy) {
+  while (crew.running() && Clock::now() - start < kGracePeriod) {
     std::this_thread::sleep_for(kLook);
     crew.look();
   }
   const std::optional<int> own_end = first && first->rank >= 0 ? crew.status(first->rank) : std::nullopt;
   crew.kill_all();
-  if (first && first->cause == comm::Cause::kDied && own_end) {
+  if (first && first->cause == lifeline::Cause::kDied && own_end) {
     result = verdict(options, first->rank, *own_end, first->activity);
   }
   return result;
 }
 
-LaunchResult watch(const LaunchOptions& options, Crew& crew, comm::LifelineServer& server,
+LaunchResult watch(const LaunchOptions& options, Crew& crew, lifeline::LifelineServer& server,
                    const SignalCount& signals) {
   int passed_on = 0;
   while (true) {
@@ -306,11 +306,11 @@ LaunchResult watch(const LaunchOptions& options, Crew& crew, comm::LifelineServe
 LaunchResult launch(const LaunchOptions& options) {
   if (options.workers < 1) throw ConfigError("--workers must be 1 or more, got {}", options.workers);
   if (!options.log_folder.empty()) make_folder(options.log_folder);
-  comm::ServerOptions where;
+  lifeline::LifelineServerOptions where;
   where.size = options.workers;
   where.timeout = options.timeout;
-  where.key = comm::random_key();
-  comm::LifelineServer server(where);
+  where.key = lifeline::random_key();
+  lifeline::LifelineServer server(where);
   const SignalCount signals;
   Crew crew(options, server, where.key);
   LaunchResult result = watch(options, crew, server, signals);

@@ -25,7 +25,7 @@ struct LaunchResult {
 };
 
 /// Runs `workers` copies of the program to their end, with the variables find_world() reads; this process
-/// serves their meeting point on loopback. The first failure ends the rest within 3 s. SIGINT and SIGTERM are
+/// serves their rendezvous on loopback. The first failure ends the rest within 3 s. SIGINT and SIGTERM are
 /// passed on; a second one kills all at once. Prints nothing. Throws CommError or DataError when the workers
 /// cannot be started.
 LaunchResult launch(const LaunchOptions& options);

@@ -12,13 +12,14 @@
 namespace syncopate::run {
 
 Recorder::Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
-                   Progress::Style style, std::function<bool()> stop_requested, std::optional<Drill> drill)
+                   Progress::Style style, std::function<bool()> stop_requested,
+                   std::optional<FaultInjection> fault)
     : folder_(std::move(folder)),
       membership_(membership),
       rank_(rank),
       progress_(rank_ == 0 ? style : Progress::Style::kNone, total_steps),
       stop_requested_(std::move(stop_requested)),
-      drill_(std::move(drill)) {}
+      fault_(std::move(fault)) {}
 
 void Recorder::open(int64_t steps, int64_t own, int64_t evals) {
   loss_lines_ = std::make_unique<record::LineFile>(folder_.losses(rank_), own);
@@ -31,7 +32,7 @@ void Recorder::begin() { open(0, 0, 0); }
 
 void Recorder::phase(int64_t step, const char* phase) {
   membership_.status(step, phase);
-  if (drill_ && drill_->rank == rank_) drill_->fail_if_due(step, phase);
+  if (fault_ && fault_->rank == rank_) fault_->fail_if_due(step, phase);
 }
 
 void Recorder::resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) {

@@ -8,7 +8,7 @@
 #include "syncopate/comm/open.h"
 #include "syncopate/record/lines.h"
 #include "syncopate/record/record.h"
-#include "syncopate/run/drill.h"
+#include "syncopate/run/fault_injection.h"
 #include "syncopate/run/folder.h"
 #include "syncopate/train/trainer.h"
 
@@ -19,7 +19,7 @@ namespace syncopate::run {
 class Recorder : public train::Listener {
  public:
   Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
-           Progress::Style style, std::function<bool()> stop_requested, std::optional<Drill> drill);
+           Progress::Style style, std::function<bool()> stop_requested, std::optional<FaultInjection> fault);
 
   void phase(int64_t step, const char* phase) override;
   void resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) override;
@@ -45,7 +45,7 @@ class Recorder : public train::Listener {
   int rank_;
   Progress progress_;
   std::function<bool()> stop_requested_;
-  std::optional<Drill> drill_;
+  std::optional<FaultInjection> fault_;
   std::vector<record::StepRecord> steps_;  ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
   int64_t first_step_ = 0;

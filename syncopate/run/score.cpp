@@ -9,19 +9,19 @@
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/folder.h"
-#include "syncopate/run/materials.h"
+#include "syncopate/tasks/setup.h"
 #include "syncopate/train/evaluate.h"
 
 namespace syncopate::run {
 namespace {
 
 struct Prepared {
-  Scoring scoring;
+  tasks::Scoring scoring;
   train::EvalOptions options;
 };
 
 Prepared prepare(ScoreSpec spec, bool predict) {
-  const Family& family = family_of(spec.task);
+  const tasks::Family& family = tasks::family_of(spec.task);
   if (spec.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", spec.batch_size);
   if (!spec.prompts.empty() && spec.task != "mlm" && spec.task != "clm") {
     throw ConfigError("--prompt is for mlm and clm; give the examples of {} in a file with --data",
@@ -65,7 +65,7 @@ record::EvalRecord score_model(const ScoreSpec& spec) {
 
 void predict(const ScoreSpec& spec, const std::function<void(const std::string&)>& line) {
   const Prepared prepared = prepare(spec, true);
-  const Scoring& scoring = prepared.scoring;
+  const tasks::Scoring& scoring = prepared.scoring;
   const at::NoGradGuard no_grad;
   scoring.model->set_mode({.training = false});
   const tensor::Autocast autocast(prepared.options.precision, parse_device(spec.device));

@@ -12,8 +12,8 @@
 #include "syncopate/base/text.h"
 #include "syncopate/run/build.h"
 #include "syncopate/run/device.h"
-#include "syncopate/run/drill.h"
-#include "syncopate/run/materials.h"
+#include "syncopate/run/fault_injection.h"
+#include "syncopate/tasks/setup.h"
 
 namespace syncopate::run {
 namespace {
@@ -26,7 +26,7 @@ void require_one_of(const char* name, const std::string& value, const std::vecto
 void require_balance_fits(const RunSpec& spec) {
   if (spec.train.balance_every < 1)
     throw ConfigError("train.balance_every must be 1 or more, got {}", spec.train.balance_every);
-  // Elsewhere a faster worker takes more batches, or its own count weighs its model.
+  // RemoteOptimizer a faster worker takes more batches, or its own count weighs its model.
   static const std::set<std::string> together{"gather-scatter", "all-reduce", "ddp", "data-parallel"};
   if (spec.train.balance && spec.strategy.name != "single" && !together.contains(spec.strategy.name)) {
     throw ConfigError("--balance is for workers that make every step together ({}), which those of {} do not",
@@ -40,7 +40,7 @@ void require_balance_fits(const RunSpec& spec) {
 }  // namespace
 
 void RunSpec::Task::describe(Fields& fields) {
-  fields.add("name", name, fmt::format("what to learn: {}", fmt::join(task_names(), ", ")), "task");
+  fields.add("name", name, fmt::format("what to learn: {}", fmt::join(tasks::task_names(), ", ")), "task");
   fields.add("data", data, "file or folder with the data; empty: the built-in data of the task", "data");
   fields.add("text", text, "csv, mlm, clm: the column with the text", "text");
   fields.add("text_pair", text_pair, "csv: the column with a second text, if there is one", "text-pair");
@@ -61,7 +61,7 @@ void RunSpec::Task::describe(Fields& fields) {
 void RunSpec::Model::describe(Fields& fields) {
   fields.add("name", name,
              fmt::format("Hugging Face folder, or a preset (empty: the task's smallest): {}",
-                         fmt::join(model_names(), ", ")),
+                         fmt::join(tasks::model_names(), ", ")),
              "model");
   fields.add("init_from", init_from,
              "start from this run or model folder with a fresh head; --model may be left out", "init-from");
@@ -174,7 +174,7 @@ void RunSpec::Train::describe(Fields& fields) {
 void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "processes that train together", "workers");
   fields.add("timeout", timeout, "seconds after which a worker that does not answer is given up", "timeout");
-  fields.add("drill", drill,
+  fields.add("fault", fault,
              "RANK:STEP:PHASE:kill|stop|hang: that worker fails there, to see what the others do");
   fields.add("slow", slow, "RANK:FACTOR: that worker takes FACTOR times as long, to see what the others do");
 }
@@ -206,7 +206,7 @@ Fields RunSpec::fields() {
 }
 
 void RunSpec::complete() {
-  if (model.name.empty() && model.init_from.empty()) model.name = family_of(task.name).models.front();
+  if (model.name.empty() && model.init_from.empty()) model.name = tasks::family_of(task.name).models.front();
 }
 
 std::string RunSpec::rhythm() const {
@@ -280,11 +280,11 @@ int64_t RunSpec::examples_per_step() const {
 }
 
 int64_t RunSpec::max_length() const {
-  return task.max_length > 0 ? task.max_length : family_of(task.name).max_length;
+  return task.max_length > 0 ? task.max_length : tasks::family_of(task.name).max_length;
 }
 
 int64_t RunSpec::eval_batch() const {
-  return train.eval_batch > 0 ? train.eval_batch : family_of(task.name).eval_batch;
+  return train.eval_batch > 0 ? train.eval_batch : tasks::family_of(task.name).eval_batch;
 }
 
 void RunSpec::validate() const {
@@ -292,8 +292,8 @@ void RunSpec::validate() const {
   if (!(comm.timeout > 0) || !std::isfinite(comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", comm.timeout);
   }
-  if (const auto drill = parse_drill(comm.drill); drill && drill->rank >= comm.workers + servers()) {
-    throw ConfigError("comm.drill={} names a worker that does not exist; there are {}", comm.drill,
+  if (const auto fault = parse_fault(comm.fault); fault && fault->rank >= comm.workers + servers()) {
+    throw ConfigError("comm.fault={} names a worker that does not exist; there are {}", comm.fault,
                       comm.workers + servers());
   }
   require_strategy(strategy.name);
@@ -361,7 +361,7 @@ void RunSpec::validate() const {
     throw ConfigError("compute.loader_threads must be 1 or more, got {}", compute.loader_threads);
   tensor::parse_precision(compute.precision);
   parse_device(compute.device);
-  family_of(task.name);
+  tasks::family_of(task.name);
   for (const auto& [name, value] :
        {std::pair{"--dropout", model.dropout}, {"model.inner_dropout", model.inner_dropout}}) {
     if (!(value >= 0 && value < 1))
@@ -374,7 +374,7 @@ void RunSpec::validate() const {
 }
 
 bool may_change_on_resume(const std::string& field) {
-  static const std::set<std::string> free{"comm.timeout",     "comm.drill",       "comm.slow",
+  static const std::set<std::string> free{"comm.timeout",     "comm.fault",       "comm.slow",
                                           "strategy.servers", "compute.threads",  "compute.loader_threads",
                                           "train.save_every", "train.eval_batch", "train.eval_every",
                                           "train.steps",      "train.epochs",     "task.data",

@@ -124,7 +124,7 @@ struct RunSpec {
   struct Comm {
     int64_t workers = 1;
     double timeout = 60;
-    std::string drill;
+    std::string fault;
     std::string slow;
     void describe(Fields& fields);
   } comm;

@@ -11,18 +11,18 @@
 #include "syncopate/base/file.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/base/text.h"
+#include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/comm/share.h"
 #include "syncopate/data/loader.h"
-#include "syncopate/parallel/local_engine.h"
-#include "syncopate/parallel/shard_server.h"
-#include "syncopate/parallel/slow_engine.h"
+#include "syncopate/parallel/engines/local_engine.h"
+#include "syncopate/parallel/engines/slow_engine.h"
+#include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/folder.h"
-#include "syncopate/run/materials.h"
 #include "syncopate/run/recorder.h"
+#include "syncopate/tasks/setup.h"
 #include "syncopate/train/trainer.h"
 
 namespace syncopate::run {
@@ -41,7 +41,7 @@ class Worker {
     }
     if (membership_.lifeline && options_.give_up) {
       membership_.lifeline->watch(
-          [this](const comm::Failure& failure) { options_.give_up(failure.for_others()); });
+          [this](const lifeline::Failure& failure) { options_.give_up(failure.for_others()); });
     }
     try {
       const int neighbours = comm::ranks_on_this_machine(*membership_.group);
@@ -75,11 +75,11 @@ class Worker {
   /// Holds a part of the model for the workers, until they have left.
   WorkerResult serve() {
     membership_.status(-1, "serving");
-    parallel::ServerOptions options = server_options(spec_);
+    parallel::ShardServerOptions options = server_options(spec_);
     options.workers = workers();
-    const auto drill = parse_drill(spec_.comm.drill);
+    const auto fault = parse_fault(spec_.comm.fault);
     options.before_update = [&](int64_t number) {
-      if (drill && drill->rank == world_.rank) drill->fail_if_due(number, "update");
+      if (fault && fault->rank == world_.rank) fault->fail_if_due(number, "update");
     };
     parallel::serve(*membership_.group, options, [this](const Error& error) {
       if (error.code() != ExitCode::kComm ||
@@ -96,39 +96,39 @@ class Worker {
     comm::Metered& group = part ? *part : world;
     choose_folder_together(group);
     membership_.status(-1, "loading");
-    Materials materials = family_of(spec_.task.name).make(spec_, group);
-    if (options_.share_data) options_.share_data(group, materials.train, materials.test);
+    tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
+    if (options_.share_data) options_.share_data(group, setup.train, setup.test);
     const at::Device device = parse_device(spec_.compute.device);
     const PrecisionChoice precision = agree_on_precision(device, group);
-    if (!precision.note.empty()) materials.notes.push_back(precision.note);
+    if (!precision.note.empty()) setup.notes.push_back(precision.note);
     compute_.device = describe(device);
     compute_.precision = tensor::name_of(precision.used);
-    tensor::FlatParams params(materials.model->parameters(), device);
-    move_buffers(*materials.model, device);
+    tensor::FlatParams params(setup.model->parameters(), device);
+    move_buffers(*setup.model, device);
     const auto optimizer = make_worker_optimizer(spec_, params);
     optim::LossScale loss_scale;
     parallel::Replica replica{
-        .model = *materials.model,
+        .model = *setup.model,
         .params = params,
         .optimizer = *optimizer,
         .clip = spec_.optim.clip,
         .precision = precision.used,
         .loss_scale = precision.used == tensor::Precision::kFp16 ? &loss_scale : nullptr};
-    if (materials.connect) materials.connect(group);
+    if (setup.connect) setup.connect(group);
     const auto engine = make_engine();
     // Workers that run free make an update each where those in step make one together.
     const bool free = spec_.runs_free();
     const int64_t updates_per_step = free ? workers() : 1;
     const int64_t examples = spec_.examples_per_step() / updates_per_step;
-    data::Loader loader(materials.train, {.global_batch = examples,
-                                          .workers = free ? 1 : workers(),
-                                          .rank = free ? 0 : world_.rank,
-                                          .accumulate = static_cast<int>(spec_.train.accumulate),
-                                          .seed = static_cast<uint64_t>(spec_.train.seed),
-                                          .shuffle = spec_.task.shuffle,
-                                          .threads = static_cast<int>(spec_.compute.loader_threads),
-                                          .on_demand = free,
-                                          .keep_empty = materials.model->every_rank_computes()});
+    data::Loader loader(setup.train, {.global_batch = examples,
+                                      .workers = free ? 1 : workers(),
+                                      .rank = free ? 0 : world_.rank,
+                                      .accumulate = static_cast<int>(spec_.train.accumulate),
+                                      .seed = static_cast<uint64_t>(spec_.train.seed),
+                                      .shuffle = spec_.task.shuffle,
+                                      .threads = static_cast<int>(spec_.compute.loader_threads),
+                                      .on_demand = free,
+                                      .keep_empty = setup.model->every_rank_computes()});
     const int64_t epochs = std::max<int64_t>(1, spec_.train.epochs);
     const int64_t steps =
         spec_.train.steps > 0 ? spec_.train.steps * updates_per_step : epochs * loader.steps_per_epoch();
@@ -137,9 +137,9 @@ class Worker {
     const auto strategy = make_strategy(spec_, group, steps, &world);
 
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
-                      parse_drill(spec_.comm.drill));
+                      parse_fault(spec_.comm.fault));
     open_folder(group);
-    announce(recorder, materials, params, steps);
+    announce(recorder, setup, params, steps);
     if (!options_.resume) recorder.begin();
     train::Trainer trainer(
         {.replica = replica,
@@ -147,8 +147,8 @@ class Worker {
          .strategy = *strategy,
          .group = group,
          .loader = loader,
-         .test = materials.test.get(),
-         .metric = materials.metric,
+         .test = setup.test.get(),
+         .metric = setup.metric,
          .schedule = schedule,
          .listener = recorder},
         {.steps = steps,
@@ -164,7 +164,7 @@ class Worker {
                      .time_limit = spec_.train.time_limit},
          .balance = balance(),
          .checkpoint = folder_.checkpoint(),
-         .inputs = inputs_of(materials),
+         .inputs = inputs_of(setup),
          .environment = environment(steps)});
     const train::TrainResult trained = trainer.run(options_.resume);
     WorkerResult result;
@@ -177,7 +177,7 @@ class Worker {
         recorder.say(fmt::format("ended after step {} of {}: {}", trained.steps, steps, trained.ended));
       }
       membership_.status(trained.steps, "saving the model");
-      result.record = conclude(materials, recorder, trained);
+      result.record = conclude(setup, recorder, trained);
     }
     return result;
   }
@@ -212,7 +212,7 @@ class Worker {
     if (group.rank() == 0 && !options_.folder_is_ready) {
       path = choose_folder(spec_, options_.out, options_.resume).path.string();
     }
-    folder_.path = comm::share_text(group, path, 0);
+    folder_.path = comm::broadcast_text(group, path, 0);
   }
 
   std::optional<train::BalanceOptions> balance() const {
@@ -220,10 +220,10 @@ class Worker {
     return train::BalanceOptions{.every = spec_.train.balance_every};
   }
 
-  static nlohmann::ordered_json inputs_of(const Materials& materials) {
-    return {{"training examples", materials.train->size()},
-            {"test examples", materials.test->size()},
-            {"vocabulary", materials.fingerprint}};
+  static nlohmann::ordered_json inputs_of(const tasks::TaskSetup& setup) {
+    return {{"training examples", setup.train->size()},
+            {"test examples", setup.test->size()},
+            {"vocabulary", setup.fingerprint}};
   }
 
   nlohmann::ordered_json environment(int64_t steps) const {
@@ -242,7 +242,7 @@ class Worker {
     make_folder(folder_.path);
   }
 
-  void announce(Recorder& recorder, const Materials& materials, const tensor::FlatParams& params,
+  void announce(Recorder& recorder, const tasks::TaskSetup& setup, const tensor::FlatParams& params,
                 int64_t steps) {
     if (world_.rank != 0) return;
     int64_t parameters = 0;
@@ -251,17 +251,17 @@ class Worker {
     recorder.say(
         fmt::format("{} · {} ({:.1f} million parameters, {}) · {} · {} worker{}{}", spec_.task.name,
                     spec_.model.init_from.empty() ? spec_.model.name : "from " + spec_.model.init_from,
-                    static_cast<double>(parameters) / 1e6, materials.input, spec_.strategy.name, workers(),
+                    static_cast<double>(parameters) / 1e6, setup.input, spec_.strategy.name, workers(),
                     workers() == 1 ? "" : "s",
                     world_.launcher == "none" || world_.launcher == "syncopate"
                         ? ""
                         : fmt::format(" by {}", world_.launcher)));
     const bool free = spec_.runs_free();
     recorder.say(fmt::format("{} training and {} test examples · {} per {} · {} {}s · into {}",
-                             materials.train->size(), materials.test->size(),
+                             setup.train->size(), setup.test->size(),
                              spec_.examples_per_step() / (free ? workers() : 1), free ? "update" : "step",
                              steps, free ? "update" : "step", folder_.path.string()));
-    for (const std::string& note : materials.notes) recorder.say("note: " + note);
+    for (const std::string& note : setup.notes) recorder.say("note: " + note);
     nlohmann::ordered_json environment = compute_.to_json();
     environment["launcher"] = world_.launcher;
     environment["workers"] = workers();
@@ -269,7 +269,7 @@ class Worker {
     write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
-  record::RunRecord conclude(const Materials& materials, const Recorder& recorder,
+  record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,
                              const train::TrainResult& trained) {
     record::RunRecord record;
     record.task = spec_.task.name;
@@ -297,7 +297,7 @@ class Worker {
     record.skipped_steps = trained.skipped;
     record.shares = trained.shares;
     record.ended = trained.ended;
-    save_model(folder_.model(), materials.save);
+    save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
     write_file_atomically(folder_.done(), "");
     return record;

@@ -13,8 +13,8 @@ extern char** environ;
 namespace syncopate::run {
 namespace {
 
-using comm::Address;
-using comm::MeetingPoint;
+using lifeline::Address;
+using lifeline::RendezvousPoint;
 
 constexpr int kUsualPort = 29500;
 
@@ -42,29 +42,29 @@ class Variables {
 };
 
 Address parse_master(const std::string& text, const char* where) {
-  const auto address = comm::parse_address(text);
+  const auto address = lifeline::parse_address(text);
   if (!address)
     throw ConfigError("{} should be HOST:PORT with a port from 1 to 65535, got \"{}\"", where, text);
   return *address;
 }
 
-MeetingPoint rank_zero_serves(const Address& address) {
-  MeetingPoint point;
-  point.kind = MeetingPoint::Kind::kAddress;
+RendezvousPoint rank_zero_serves(const Address& address) {
+  RendezvousPoint point;
+  point.kind = RendezvousPoint::Kind::kAddress;
   point.address = address;
   return point;
 }
 
 /// All workers are on this machine: they meet on loopback, through a file that only they know how to find.
-MeetingPoint by_file(const std::string& job) {
+RendezvousPoint by_file(const std::string& job) {
   std::string name = job;
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '.') c = '_';
   }
-  MeetingPoint point;
-  point.kind = MeetingPoint::Kind::kFile;
-  point.file =
-      std::filesystem::temp_directory_path() / fmt::format("syncopate-{}", ::geteuid()) / (name + ".meet");
+  RendezvousPoint point;
+  point.kind = RendezvousPoint::Kind::kFile;
+  point.file = std::filesystem::temp_directory_path() / fmt::format("syncopate-{}", ::geteuid()) /
+               (name + ".rendezvous");
   return point;
 }
 
@@ -76,7 +76,7 @@ void require_fit(const World& world, const char* how) {
   }
 }
 
-/// A meeting point that somebody named, if somebody did.
+/// A rendezvous that somebody named, if somebody did.
 std::optional<Address> named_master(const WorldFlags& flags, const Variables& variables) {
   if (!flags.master.empty()) return parse_master(flags.master, "--master");
   if (!variables.has("MASTER_ADDR")) return std::nullopt;
@@ -88,9 +88,9 @@ World from_own_launcher(const Variables& variables) {
   world.launcher = "syncopate";
   world.rank = world.local_rank = variables.number("SYNCOPATE_RANK");
   world.size = world.local_size = variables.number("SYNCOPATE_WORLD_SIZE");
-  world.meeting.kind = MeetingPoint::Kind::kServed;
-  world.meeting.address = parse_master(variables.text("SYNCOPATE_MASTER"), "SYNCOPATE_MASTER");
-  world.meeting.key = variables.text("SYNCOPATE_KEY");
+  world.rendezvous.kind = RendezvousPoint::Kind::kServed;
+  world.rendezvous.address = parse_master(variables.text("SYNCOPATE_MASTER"), "SYNCOPATE_MASTER");
+  world.rendezvous.key = variables.text("SYNCOPATE_KEY");
   require_fit(world, "SYNCOPATE_RANK");
   return world;
 }
@@ -119,9 +119,9 @@ World by_hand(const WorldFlags& flags) {
     throw ConfigError(
         "--rank and --world-size need --master HOST:PORT, an address of rank 0's machine and a free port");
   }
-  if (!flags.master.empty()) world.meeting = rank_zero_serves(parse_master(flags.master, "--master"));
+  if (!flags.master.empty()) world.rendezvous = rank_zero_serves(parse_master(flags.master, "--master"));
   // Who else is on this machine cannot be known; on loopback everybody is.
-  const std::string& host = world.meeting.address.host;
+  const std::string& host = world.rendezvous.address.host;
   const bool together = host.rfind("127.", 0) == 0 || host == "localhost" || host == "::1";
   world.local_rank = together ? world.rank : 0;
   world.local_size = together ? world.size : 1;
@@ -140,16 +140,16 @@ World from_torchrun(const WorldFlags& flags, const Variables& variables) {
   const bool agent_owns_port = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   const bool together = variables.has("LOCAL_WORLD_SIZE") && world.local_size == world.size;
   if (!flags.master.empty()) {
-    world.meeting = rank_zero_serves(parse_master(flags.master, "--master"));
+    world.rendezvous = rank_zero_serves(parse_master(flags.master, "--master"));
   } else if (together && agent_owns_port) {
-    world.meeting = by_file(fmt::format("torchrun-{}-{}-{}", variables.text("TORCHELASTIC_RUN_ID", "none"),
-                                        variables.text("MASTER_PORT"), attempt));
+    world.rendezvous = by_file(fmt::format("torchrun-{}-{}-{}", variables.text("TORCHELASTIC_RUN_ID", "none"),
+                                           variables.text("MASTER_PORT"), attempt));
   } else {
     const Address master{variables.text("MASTER_ADDR"), variables.number("MASTER_PORT")};
-    world.meeting = rank_zero_serves(together ? Address{"127.0.0.1", master.port} : master);
+    world.rendezvous = rank_zero_serves(together ? Address{"127.0.0.1", master.port} : master);
     if (agent_owns_port) {
-      world.meeting.kind = MeetingPoint::Kind::kAgent;
-      world.meeting.topic = attempt;
+      world.rendezvous.kind = RendezvousPoint::Kind::kAgent;
+      world.rendezvous.topic = attempt;
     }
   }
   return world;
@@ -164,11 +164,11 @@ World from_mpirun(const WorldFlags& flags, const Variables& variables) {
   world.local_size = variables.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
   require_fit(world, "OMPI_COMM_WORLD_RANK");
   if (const auto master = named_master(flags, variables)) {
-    world.meeting = rank_zero_serves(*master);
+    world.rendezvous = rank_zero_serves(*master);
   } else if (world.local_size == world.size) {
     const std::string job =
         variables.text("PMIX_NAMESPACE", variables.text("OMPI_MCA_ess_base_jobid", "job"));
-    world.meeting = by_file("mpirun-" + job);
+    world.rendezvous = by_file("mpirun-" + job);
   } else {
     throw ConfigError(
         "mpirun started workers on several machines: add --master HOST:PORT, where HOST is the machine "
@@ -211,15 +211,15 @@ World from_slurm(const WorldFlags& flags, const Variables& variables) {
                          : tasks_on_node(tasks, variables.number("SLURM_NODEID", 0), world.local_rank + 1);
   const std::string job = variables.text("SLURM_JOB_ID", "0"), step = variables.text("SLURM_STEP_ID");
   if (!flags.master.empty()) {
-    world.meeting = rank_zero_serves(parse_master(flags.master, "--master"));
+    world.rendezvous = rank_zero_serves(parse_master(flags.master, "--master"));
   } else if (node_count == 1) {
-    world.meeting = by_file(fmt::format("slurm-{}-{}", job, step));
+    world.rendezvous = by_file(fmt::format("slurm-{}-{}", job, step));
   } else {
     // The same on every node, and hardly another job's on that node.
     const uint64_t mixed = mix_key(static_cast<uint64_t>(parse_integer(job).value_or(0)),
                                    static_cast<uint64_t>(parse_integer(step).value_or(0)));
     const int port = variables.number("MASTER_PORT", 20000 + static_cast<int>(mixed % 10000));
-    world.meeting = rank_zero_serves({variables.text("MASTER_ADDR", first_host(nodes)), port});
+    world.rendezvous = rank_zero_serves({variables.text("MASTER_ADDR", first_host(nodes)), port});
   }
   return world;
 }
@@ -278,7 +278,7 @@ comm::Membership join(const World& world, std::chrono::milliseconds timeout) {
   comm::CommOptions options;
   options.rank = world.rank;
   options.size = world.size;
-  options.meeting = world.meeting;
+  options.rendezvous = world.rendezvous;
   options.timeout = timeout;
   return comm::open(options);
 }

@@ -25,8 +25,8 @@ struct World {
   int size = 1;
   int local_rank = 0;  ///< among the workers of this machine
   int local_size = 1;
-  std::string launcher = "none";  ///< "none", "syncopate", "torchrun", "mpirun", "slurm" or "manual"
-  comm::MeetingPoint meeting;     ///< of no account when size is 1
+  std::string launcher = "none";         ///< "none", "syncopate", "torchrun", "mpirun", "slurm" or "manual"
+  lifeline::RendezvousPoint rendezvous;  ///< of no account when size is 1
 
   bool is_worker() const { return launcher != "none"; }
 };

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "syncopate/comm/share.h"
+#include "syncopate/comm/broadcast_text.h"
 #include "syncopate/train/checkpoint.h"
 
 namespace syncopate::train {
@@ -22,7 +22,7 @@ std::vector<tensor::NamedTensor> describe(comm::Group& group, const std::vector<
       list.push_back({name, tensor.sizes().vec(), static_cast<int>(tensor.scalar_type())});
     }
   }
-  list = nlohmann::ordered_json::parse(comm::share_text(group, list.dump(), owner));
+  list = nlohmann::ordered_json::parse(comm::broadcast_text(group, list.dump(), owner));
   std::vector<tensor::NamedTensor> described;
   for (const auto& each : list) {
     described.push_back({fmt::format("rank{}.{}", owner, each.at(0).get<std::string>()),

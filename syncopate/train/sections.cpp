@@ -39,7 +39,7 @@ int64_t Trainer::run_section(parallel::FreeRunning& strategy, int64_t first) {
     parts_.listener.update(mine.back().record, mine.back().own_loss());
     ticket = next;
   }
-  phase(first, "meeting the others");
+  phase(first, "synchronisation");
   const int64_t done = first + strategy.close(parts_.replica);
   bytes_sent_ += static_cast<double>((parts_.group.meter() - before).total().bytes);
   const double seconds = watch.seconds();

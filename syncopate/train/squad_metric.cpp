@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "syncopate/comm/share.h"
-#include "syncopate/data/squad_score.h"
+#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/corpora/squad/squad_score.h"
 
 namespace syncopate::train {
 namespace {
@@ -36,9 +36,9 @@ void append(const Json& list, std::vector<data::FeatureAnswers>& into) {
 class Squad : public Metric {
  public:
   Squad(std::shared_ptr<const data::SquadDataset> dataset,
-        std::shared_ptr<const std::vector<data::Question>> questions)
+        std::shared_ptr<const std::vector<corpora::Question>> questions)
       : dataset_(std::move(dataset)), questions_(std::move(questions)) {
-    options_.may_be_empty = data::has_impossible(*questions_);
+    options_.may_be_empty = corpora::has_impossible(*questions_);
   }
 
   void add(const at::Tensor& output, const tensor::Batch& batch) override {
@@ -53,12 +53,12 @@ class Squad : public Metric {
     std::vector<data::FeatureAnswers> all;
     for (int rank = 0; rank < group.size(); ++rank) {
       const std::string mine = rank == group.rank() ? to_json(spans_).dump() : "";
-      append(Json::parse(comm::share_text(group, mine, rank)), all);
+      append(Json::parse(comm::broadcast_text(group, mine, rank)), all);
     }
     const std::vector<std::string> answers = data::final_answers(*dataset_, all, options_);
     std::map<std::string, std::string> predictions;
     for (size_t i = 0; i < questions_->size(); ++i) predictions[(*questions_)[i].id] = answers[i];
-    const data::SquadScore score = data::score_predictions(*questions_, predictions);
+    const corpora::SquadScore score = corpora::score_predictions(*questions_, predictions);
     record.measures["exact_match"] = score.exact_match;
     record.measures["f1"] = score.f1;
     record.examples = score.total;
@@ -67,7 +67,7 @@ class Squad : public Metric {
  private:
   static constexpr size_t kSent = 3;
   std::shared_ptr<const data::SquadDataset> dataset_;
-  std::shared_ptr<const std::vector<data::Question>> questions_;  ///< a metric may outlive what made it
+  std::shared_ptr<const std::vector<corpora::Question>> questions_;  ///< a metric may outlive what made it
   data::AnswerOptions options_;
   std::vector<data::FeatureAnswers> spans_;
 };
@@ -86,8 +86,9 @@ void collect_spans(const data::SquadDataset& dataset, const at::Tensor& output, 
   }
 }
 
-MakeMetric squad(std::shared_ptr<const data::SquadDataset> dataset, std::vector<data::Question> questions) {
-  const auto kept = std::make_shared<const std::vector<data::Question>>(std::move(questions));
+MakeMetric squad(std::shared_ptr<const data::SquadDataset> dataset,
+                 std::vector<corpora::Question> questions) {
+  const auto kept = std::make_shared<const std::vector<corpora::Question>>(std::move(questions));
   return [dataset = std::move(dataset), kept] { return std::make_unique<Squad>(dataset, kept); };
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "syncopate/data/squad.h"
+#include "syncopate/corpora/squad/squad.h"
 #include "syncopate/data/squad_answers.h"
 #include "syncopate/data/squad_dataset.h"
 #include "syncopate/train/metric.h"
@@ -17,6 +17,6 @@ void collect_spans(const data::SquadDataset& dataset, const at::Tensor& output, 
 /// SQuAD's exact match and F1, in per cent. Ranks evaluate windows; a question's windows may lie on two
 /// ranks, so their best spans are brought together before answers are chosen. `questions` are those of
 /// `dataset`, in its order.
-MakeMetric squad(std::shared_ptr<const data::SquadDataset> dataset, std::vector<data::Question> questions);
+MakeMetric squad(std::shared_ptr<const data::SquadDataset> dataset, std::vector<corpora::Question> questions);
 
 }  // namespace syncopate::train

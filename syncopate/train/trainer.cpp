@@ -7,7 +7,7 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/comm/share.h"
+#include "syncopate/comm/broadcast_text.h"
 #include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
 #include "syncopate/train/rank_states.h"
@@ -325,7 +325,7 @@ int64_t Trainer::restore() {
   }
   for (const auto& [name, tensor] : into) parts_.group.broadcast(tensor, 0).wait();
   scatter_states(parts_.group, checkpoint.tensors, state_of_rank(), options_.checkpoint);
-  checkpoint.state = nlohmann::ordered_json::parse(comm::share_text(parts_.group, text, 0));
+  checkpoint.state = nlohmann::ordered_json::parse(comm::broadcast_text(parts_.group, text, 0));
   const auto& state = checkpoint.state;
   parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));
   sums_ = {.epoch = state.at("epoch"),

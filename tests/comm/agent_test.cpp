@@ -20,9 +20,9 @@ TEST(Meeting, TorchrunsStoreLeadsThere) {
     options.rank = rank;
     options.size = 2;
     options.timeout = kPatience;
-    options.meeting.kind = comm::MeetingPoint::Kind::kAgent;
-    options.meeting.address = {"127.0.0.1", agent->getPort()};
-    options.meeting.topic = std::string("first");
+    options.rendezvous.kind = lifeline::RendezvousPoint::Kind::kAgent;
+    options.rendezvous.address = {"127.0.0.1", agent->getPort()};
+    options.rendezvous.topic = std::string("first");
     comm::Membership member = comm::open(options);
     EXPECT_EQ(member.server != nullptr, rank == 0);
     at::Tensor mine = at::full({2}, rank + 1.0);

@@ -8,8 +8,8 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/open.h"
-#include "tests/comm/child.h"
 #include "tests/contract/ranks.h"
+#include "tests/support/child.h"
 #include "tests/support/support.h"
 
 namespace syncopate::test {
@@ -56,19 +56,19 @@ TEST(Listening, ARunOnOneMachineListensOnLoopbackAlone) {
     group.barrier();
   });
   // The check would see it otherwise.
-  const comm::Socket wide = comm::listen_at({"0.0.0.0", 0});
+  const lifeline::Socket wide = lifeline::listen_at({"0.0.0.0", 0});
   EXPECT_EQ(listening_addresses().count("00000000"), 1u);
 }
 
 TEST(Meeting, RankZeroServesAtTheAddressGiven) {
-  const int port = comm::LifelineServer(comm::ServerOptions{}).port();
+  const int port = lifeline::LifelineServer(lifeline::LifelineServerOptions{}).port();
   run_threads(2, [&](int rank) {
     comm::CommOptions options;
     options.rank = rank;
     options.size = 2;
     options.timeout = kPatience;
-    options.meeting.kind = comm::MeetingPoint::Kind::kAddress;
-    options.meeting.address = {"127.0.0.1", port};
+    options.rendezvous.kind = lifeline::RendezvousPoint::Kind::kAddress;
+    options.rendezvous.address = {"127.0.0.1", port};
     comm::Membership member = comm::open(options);
     EXPECT_EQ(member.server != nullptr, rank == 0);
     at::Tensor mine = at::ones({3});
@@ -82,8 +82,8 @@ TEST(Meeting, AFileLeadsThereEvenAfterAFormerRunLeftOne) {
   const TempDir folder;
   std::filesystem::create_directory(folder / "private");
   std::filesystem::permissions(folder / "private", std::filesystem::perms::owner_all);
-  const std::filesystem::path file = folder / "private" / "job.meet";
-  const comm::LifelineServer other_run(comm::ServerOptions{});
+  const std::filesystem::path file = folder / "private" / "job.rendezvous";
+  const lifeline::LifelineServer other_run(lifeline::LifelineServerOptions{});
   write_text(file, "127.0.0.1:" + std::to_string(other_run.port()) + " 0123\n");
   run_threads(3, [&](int rank) {
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -91,8 +91,8 @@ TEST(Meeting, AFileLeadsThereEvenAfterAFormerRunLeftOne) {
     options.rank = rank;
     options.size = 3;
     options.timeout = kPatience;
-    options.meeting.kind = comm::MeetingPoint::Kind::kFile;
-    options.meeting.file = file;
+    options.rendezvous.kind = lifeline::RendezvousPoint::Kind::kFile;
+    options.rendezvous.file = file;
     comm::Membership member = comm::open(options);
     member.group->barrier();
     member.leave();
@@ -104,10 +104,10 @@ TEST(Meeting, AFolderThatOthersCanOpenIsRefused) {
   const TempDir folder;
   std::filesystem::create_directory(folder / "open");
   std::filesystem::permissions(folder / "open", std::filesystem::perms::all);
-  comm::MeetingPoint point;
-  point.kind = comm::MeetingPoint::Kind::kFile;
-  point.file = folder / "open" / "job.meet";
-  EXPECT_THROW(comm::meet(point, 0, 2, kPatience), CommError);
+  lifeline::RendezvousPoint point;
+  point.kind = lifeline::RendezvousPoint::Kind::kFile;
+  point.file = folder / "open" / "job.rendezvous";
+  EXPECT_THROW(lifeline::rendezvous(point, 0, 2, kPatience), CommError);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/comm/child.h"
 #include "tests/contract/ranks.h"
+#include "tests/support/child.h"
 #include "tests/support/support.h"
 
 namespace syncopate::test {
@@ -176,8 +176,8 @@ int64_t bytes_on_connections() {
 TEST(MeteredRank, DISABLED_Main) {
   const int rank = std::stoi(variable("SYNCOPATE_TEST_RANK")),
             port = std::stoi(variable("SYNCOPATE_TEST_PORT"));
-  const auto line = std::make_shared<comm::Lifeline>(
-      comm::LifelineOptions{{"127.0.0.1", port}, rank, 4, kPatience, kPatience, ""});
+  const auto line = std::make_shared<lifeline::Lifeline>(
+      lifeline::LifelineOptions{{"127.0.0.1", port}, rank, 4, kPatience, kPatience, ""});
   line->await_all(kPatience);
   {
     Metered group(comm::open_gloo(line, kPatience));
@@ -199,10 +199,10 @@ TEST(MeteredRank, DISABLED_Main) {
 
 TEST(Metered, EachRankSendsWhatItReports) {
   const TempDir folder;
-  comm::ServerOptions where;
+  lifeline::LifelineServerOptions where;
   where.size = 4;
   where.timeout = kPatience;
-  comm::LifelineServer server(where);
+  lifeline::LifelineServer server(where);
   std::vector<std::unique_ptr<Child>> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     ranks.push_back(std::make_unique<Child>("MeteredRank",

@@ -11,8 +11,8 @@
 
 #include "syncopate/comm/gloo.h"
 #include "syncopate/comm/inproc.h"
-#include "syncopate/comm/lifeline.h"
-#include "syncopate/comm/lifeline_server.h"
+#include "syncopate/lifeline/lifeline.h"
+#include "syncopate/lifeline/server.h"
 
 namespace syncopate::test {
 
@@ -54,13 +54,13 @@ inline void run_ranks(int size, const std::function<void(comm::Group&)>& body,
 inline void run_gloo_ranks(
     int size, const std::function<void(comm::Group&)>& body, std::chrono::milliseconds timeout = kPatience,
     const std::function<std::unique_ptr<comm::Group>(std::unique_ptr<comm::Group>)>& wrap = {}) {
-  comm::ServerOptions where;
+  lifeline::LifelineServerOptions where;
   where.size = size;
   where.timeout = timeout;
-  comm::LifelineServer server(where);
+  lifeline::LifelineServer server(where);
   run_threads(size, [&](int rank) {
-    const auto line = std::make_shared<comm::Lifeline>(
-        comm::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, timeout, kPatience, ""});
+    const auto line = std::make_shared<lifeline::Lifeline>(
+        lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, timeout, kPatience, ""});
     line->await_all(kPatience);
     std::unique_ptr<comm::Group> mine = comm::open_gloo(line, timeout);
     if (wrap) mine = wrap(std::move(mine));

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "syncopate/base/error.h"
-#include "syncopate/data/bpe_training.h"
+#include "syncopate/text/bpe_training.h"
 
 namespace syncopate::data {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using Ids = std::vector<int64_t>;
 
 /// Bytes and <|endoftext|> alone: "a" is 64, "b" 65, ...
-ByteBpe bytes_only() { return ByteBpe(train_bpe({"x"}, {.size = 257})); }
+text::ByteBpe bytes_only() { return text::ByteBpe(text::train_bpe({"x"}, {.size = 257})); }
 
 at::Tensor row(const Ids& values) { return at::tensor(values, at::kLong); }
 
@@ -43,9 +43,9 @@ TEST(CausalDataset, ASinglePieceHasNothingToPredict) {
 }
 
 TEST(CausalDataset, WithoutAnEndOfTextDocumentsFollowEachOther) {
-  BpeTable table = bytes_only().table();
+  text::BpeTable table = bytes_only().table();
   table.words.pop_back();
-  const CausalDataset data(std::vector<std::string>{"ab", "c"}, ByteBpe(table), 8);
+  const CausalDataset data(std::vector<std::string>{"ab", "c"}, text::ByteBpe(table), 8);
   EXPECT_TRUE(at::equal(data.collate(Ids{0}, 1).at("input_ids")[0], row({64, 65, 66})));
 }
 
@@ -53,7 +53,7 @@ TEST(CausalDataset, ManyDocumentsGiveTheSameAsOneThreadWould) {
   std::vector<std::string> texts;
   for (int i = 0; i < 3000; ++i)
     texts.push_back(std::string(static_cast<size_t>(i % 700), static_cast<char>('a' + i % 26)) + " the end");
-  const ByteBpe bpe(train_bpe({"the end the end"}, {.size = 265}));
+  const text::ByteBpe bpe(text::train_bpe({"the end the end"}, {.size = 265}));
   std::vector<int64_t> expected;
   for (const std::string& text : texts) {
     for (const int32_t id : bpe.encode(text)) expected.push_back(id);

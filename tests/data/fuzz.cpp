@@ -1,37 +1,14 @@
 #include "tests/data/fuzz.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <stdexcept>
 
-#include "syncopate/base/file.h"
-#include "tests/data/fixtures.h"
+#include "tests/support/fixtures.h"
+#include "tests/support/support.h"
 
-namespace syncopate::data::test {
-namespace {
-
-/// A folder of its own, removed at the end of the scope.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "syncopate-fuzz-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder " + name);
-    path_ = name;
-  }
-  ~Scratch() { remove_tree(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-}  // namespace
-
+namespace syncopate::test {
 int fuzz(const FuzzTarget& target, int count, uint64_t seed) {
-  const Scratch scratch;
+  const TempDir scratch;
   int refusals = 0;
   for (int i = 0; i < count; ++i) {
     Rng rng(mix_key(seed, i));  // neighbouring seeds of an Rng share most of their stream
@@ -59,4 +36,4 @@ std::vector<FuzzTarget> all_targets() {
   return all;
 }
 
-}  // namespace syncopate::data::test
+}  // namespace syncopate::test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace syncopate::data::test {
+namespace syncopate::test {
 
 /// Something that reads bytes from outside, and a well-formed input to damage.
 struct FuzzTarget {
@@ -29,4 +29,4 @@ std::vector<FuzzTarget> table_targets();   ///< tables, WordNet, question answer
 /// Every target there is, for robustness tests and bench_fuzz.
 std::vector<FuzzTarget> all_targets();
 
-}  // namespace syncopate::data::test
+}  // namespace syncopate::test

@@ -1,23 +1,23 @@
 #include "syncopate/base/error.h"
-#include "syncopate/data/bpe.h"
-#include "syncopate/data/bpe_training.h"
+#include "syncopate/corpora/corpus.h"
+#include "syncopate/corpora/images/cifar10.h"
+#include "syncopate/corpora/images/idx.h"
 #include "syncopate/data/causal_dataset.h"
-#include "syncopate/data/cifar10.h"
-#include "syncopate/data/corpus.h"
-#include "syncopate/data/idx.h"
 #include "syncopate/data/image_dataset.h"
+#include "syncopate/text/bpe.h"
+#include "syncopate/text/bpe_training.h"
 #include "tests/data/fuzz.h"
-#include "tests/data/image_files.h"
+#include "tests/support/image_files.h"
 #include "tests/support/support.h"
 
-namespace syncopate::data::test {
+namespace syncopate::test {
 namespace {
 
 using syncopate::test::read_text;
 using Folder = std::filesystem::path;
 
-const ByteBpe& small_bpe() {
-  static const ByteBpe kBpe(train_bpe({"the cat and the hat and the café"}, {.size = 270}));
+const text::ByteBpe& small_bpe() {
+  static const text::ByteBpe kBpe(text::train_bpe({"the cat and the hat and the café"}, {.size = 270}));
   return kBpe;
 }
 
@@ -30,7 +30,7 @@ std::string file_of_bpe(const std::string& name) {
 
 /// Whatever loads must read and write any text without loss.
 void use_bpe(const Folder& folder) {
-  const ByteBpe bpe = ByteBpe::load(folder);
+  const text::ByteBpe bpe = text::ByteBpe::load(folder);
   const std::string text = "the café \xFF\xC3 <|endoftext|> and\n\n 12";
   const std::vector<int32_t> ids = bpe.encode(text);
   for (const int32_t id : ids) check(id >= 0 && id < bpe.size(), "numbers are within the vocabulary");
@@ -46,11 +46,11 @@ FuzzTarget bpe_target(const std::string& name) {
           }};
 }
 
-void use_images(ImageTask task) {
-  const Normalisation normal = normalisation_of(task.train, task.channels);
-  const auto shared = std::make_shared<const ImageTask>(std::move(task));
-  const ImageDataset data(shared, ImageDataset::Split::kTrain,
-                          {.augment = true, .pad = 1, .normalisation = normal});
+void use_images(corpora::ImageTask task) {
+  const corpora::Normalisation normal = corpora::normalisation_of(task.train, task.channels);
+  const auto shared = std::make_shared<const corpora::ImageTask>(std::move(task));
+  const data::ImageDataset data(shared, data::ImageDataset::Split::kTrain,
+                                {.augment = true, .pad = 1, .normalisation = normal});
   const std::vector<int64_t> ids{0, data.size() - 1};
   check(data.collate(ids, 1).size() == 2, "a batch has the size asked for");
 }
@@ -70,7 +70,7 @@ FuzzTarget idx_target(const std::string& name, const std::string& file, const st
             }
             if (file.ends_with(".gz")) std::filesystem::remove(folder / file.substr(0, file.size() - 3));
             write_fresh(folder / file, bytes);
-            use_images(load_mnist("mnist", folder, Purpose::kTrain));
+            use_images(corpora::load_mnist("mnist", folder, corpora::Purpose::kTrain));
           }};
 }
 
@@ -78,11 +78,11 @@ FuzzTarget text_target(const std::string& name, const std::string& file, const s
   return {name, seed, [file](const std::string& bytes, const Folder& folder) {
             write_fresh(folder / file, bytes);
             for (const char* how : {"auto", "line", "blank"}) {
-              const Corpus corpus =
-                  load_corpus({.path = folder / file, .documents = how, .text = {}}, Purpose::kTrain);
+              const corpora::Corpus corpus = corpora::load_corpus(
+                  {.path = folder / file, .documents = how, .text = {}}, corpora::Purpose::kTrain);
               for (const std::string& text : corpus.train)
                 check(small_bpe().decode(small_bpe().encode(text)) == text, "no text is lost");
-              CausalDataset(corpus.train, small_bpe(), 16);
+              data::CausalDataset(corpus.train, small_bpe(), 16);
             }
           }};
 }
@@ -101,7 +101,7 @@ std::vector<FuzzTarget> corpus_targets() {
       {"cifar10", cifar_records(4, 1),
        [](const std::string& bytes, const Folder& folder) {
          write_fresh(folder / "x.bin", bytes);
-         use_images(load_cifar10(folder / "x.bin", Purpose::kTrain));
+         use_images(corpora::load_cifar10(folder / "x.bin", corpora::Purpose::kTrain));
        }},
       idx_target("idx images", "train-images-idx3-ubyte", idx_file({6, 4, 5}, 3)),
       idx_target("idx labels", "t10k-labels-idx1-ubyte", idx_file({6}, 4)),
@@ -109,4 +109,4 @@ std::vector<FuzzTarget> corpus_targets() {
   };
 }
 
-}  // namespace syncopate::data::test
+}  // namespace syncopate::test

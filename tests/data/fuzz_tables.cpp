@@ -3,16 +3,16 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/text.h"
-#include "syncopate/data/definition_qa.h"
-#include "syncopate/data/hypernym.h"
+#include "syncopate/corpora/squad/squad_score.h"
+#include "syncopate/corpora/task.h"
+#include "syncopate/corpora/wordnet/definition_qa.h"
+#include "syncopate/corpora/wordnet/hypernym.h"
+#include "syncopate/corpora/wordnet/wordnet.h"
 #include "syncopate/data/squad_answers.h"
-#include "syncopate/data/squad_score.h"
-#include "syncopate/data/task.h"
-#include "syncopate/data/wordnet.h"
-#include "tests/data/fixtures.h"
 #include "tests/data/fuzz.h"
+#include "tests/support/fixtures.h"
 
-namespace syncopate::data::test {
+namespace syncopate::test {
 namespace {
 
 using Folder = std::filesystem::path;
@@ -66,33 +66,34 @@ constexpr const char* kWordNet =
 void load_as_both(const std::string& task, const char* file, const std::string& bytes,
                   const Folder& scratch) {
   write_fresh(scratch / file, bytes);
-  TextSource source{
+  corpora::TextSource source{
       .task = task, .path = scratch / file, .text = "text", .text_pair = {}, .label = "label", .labels = {}};
-  load_task(source, Purpose::kPredict);
-  load_task(source, Purpose::kTrain);
+  corpora::load_task(source, corpora::Purpose::kPredict);
+  corpora::load_task(source, corpora::Purpose::kTrain);
 }
 
 /// The way of a file to scored answers.
 void answer_questions(const std::string& bytes, const Folder& scratch) {
-  static const WordPiece kTokenizer(vocabulary_of({"ann", "bob", "cafe", "e", "##e", "is", "."}),
-                                    rules_for(true));
+  static const text::WordPiece kTokenizer(vocabulary_of({"ann", "bob", "cafe", "e", "##e", "is", "."}),
+                                          text::rules_for(true));
   write_fresh(scratch / "x.json", bytes);
-  load_squad(scratch / "x.json", Purpose::kPredict);
-  load_squad(scratch / "x.json", Purpose::kTrain);
-  const SquadTask task = load_squad(scratch / "x.json", Purpose::kEvaluate);
-  const SquadDataset dataset(task.test, task.contexts, kTokenizer,
-                             {.max_length = 12, .stride = 2, .max_question = 4});
-  std::vector<FeatureAnswers> found;
+  corpora::load_squad(scratch / "x.json", corpora::Purpose::kPredict);
+  corpora::load_squad(scratch / "x.json", corpora::Purpose::kTrain);
+  const corpora::SquadTask task = corpora::load_squad(scratch / "x.json", corpora::Purpose::kEvaluate);
+  const data::SquadDataset dataset(task.test, task.contexts, kTokenizer,
+                                   {.max_length = 12, .stride = 2, .max_question = 4});
+  std::vector<data::FeatureAnswers> found;
   const std::vector<float> logits(12, 0.5F);
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const int64_t ids[] = {i};
     dataset.collate(ids, 0);
-    found.push_back(best_spans(dataset, i, logits, logits));
+    found.push_back(data::best_spans(dataset, i, logits, logits));
   }
   std::map<std::string, std::string> predictions;
-  const auto answers = final_answers(dataset, found, {.may_be_empty = has_impossible(task.test)});
+  const auto answers =
+      data::final_answers(dataset, found, {.may_be_empty = corpora::has_impossible(task.test)});
   for (size_t i = 0; i < answers.size(); ++i) predictions[task.test[i].id] = answers[i];
-  score_predictions(task.test, predictions);
+  corpora::score_predictions(task.test, predictions);
 }
 
 /// A well-formed file made of any lines: context, question, answer, its offset, and again. Damage to JSON
@@ -126,10 +127,10 @@ std::vector<FuzzTarget> table_targets() {
       {"squad texts", kTexts, answer_texts},
       {"predictions", R"({"1": "Ann", "2": "", "3": "the Café Σ\u0130"})",
        [](const auto& bytes, const auto& scratch) {
-         normalized_answer(bytes);
+         corpora::normalized_answer(bytes);
          write_fresh(scratch / "p.json", bytes);
-         for (const auto& [id, text] : read_predictions(scratch / "p.json"))
-           score_answer(text, {id, "Ann", bytes}, true);
+         for (const auto& [id, text] : corpora::read_predictions(scratch / "p.json"))
+           corpora::score_answer(text, {id, "Ann", bytes}, true);
        }},
       {"supersense", kWordNet,
        [](const auto& bytes, const auto& scratch) {
@@ -140,9 +141,9 @@ std::vector<FuzzTarget> table_targets() {
       {"definition_qa", kWordNet,
        [](const auto& bytes, const auto& scratch) {
          write_fresh(scratch / "data.noun", bytes);
-         load_definition_qa(scratch / "data.noun", Purpose::kTrain);
+         corpora::load_definition_qa(scratch / "data.noun", corpora::Purpose::kTrain);
        }},
   };
 }
 
-}  // namespace syncopate::data::test
+}  // namespace syncopate::test

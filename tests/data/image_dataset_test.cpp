@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/data/fixtures.h"
+#include "tests/support/fixtures.h"
 
 namespace syncopate::data {
 namespace {
@@ -13,8 +13,8 @@ namespace {
 using Ids = std::vector<int64_t>;
 
 /// `count` images of 2 channels, 3 rows and 4 columns, every pixel different.
-std::shared_ptr<ImageTask> small_task(int count) {
-  auto task = std::make_shared<ImageTask>();
+std::shared_ptr<corpora::ImageTask> small_task(int count) {
+  auto task = std::make_shared<corpora::ImageTask>();
   task->name = "small";
   task->channels = 2;
   task->height = 3;
@@ -26,7 +26,7 @@ std::shared_ptr<ImageTask> small_task(int count) {
   return task;
 }
 
-const Normalisation kPlain{.mean = {0, 0}, .deviation = {1, 1}};
+const corpora::Normalisation kPlain{.mean = {0, 0}, .deviation = {1, 1}};
 
 at::Tensor pixels_of(const tensor::Batch& batch) { return (batch.at("images") * 255).round().to(at::kInt); }
 
@@ -41,7 +41,7 @@ at::Tensor cropped(const at::Tensor& image, int64_t pad, int64_t top, int64_t le
 
 TEST(ImageDataset, NormalisesEachChannel) {
   const auto task = small_task(3);
-  const Normalisation normal{.mean = {0.5, 0.25}, .deviation = {0.5, 2}};
+  const corpora::Normalisation normal{.mean = {0.5, 0.25}, .deviation = {0.5, 2}};
   const ImageDataset data(task, ImageDataset::Split::kTrain, {.normalisation = normal});
   const tensor::Batch batch = data.collate(Ids{2, 0}, 4);
   ASSERT_EQ(batch.at("images").sizes(), (at::IntArrayRef{2, 2, 3, 4}));
@@ -103,9 +103,9 @@ TEST(ImageDataset, RefusesWhatItCannotUse) {
   EXPECT_NE(
       test::sentence<DataError>([&] { make(ImageDataset::Split::kTrain); }).find("image 1 of the training"),
       std::string::npos);
-  EXPECT_THROW(normalisation_of(ImageSet{}, 3), DataError);
-  const ImageSet black{.pixels = std::vector<uint8_t>(12, 0), .labels = {0}};
-  EXPECT_EQ(normalisation_of(black, 3).deviation[0], 1.0) << "nothing is divided by zero";
+  EXPECT_THROW(corpora::normalisation_of(corpora::ImageSet{}, 3), DataError);
+  const corpora::ImageSet black{.pixels = std::vector<uint8_t>(12, 0), .labels = {0}};
+  EXPECT_EQ(corpora::normalisation_of(black, 3).deviation[0], 1.0) << "nothing is divided by zero";
 }
 
 }  // namespace

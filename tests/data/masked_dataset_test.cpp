@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "tests/data/fixtures.h"
+#include "tests/support/fixtures.h"
 
 namespace syncopate::data {
 namespace {
@@ -14,12 +14,12 @@ namespace {
 using Ids = std::vector<int64_t>;
 
 /// a0 a1 ... and their inner pieces ##b0 ##b1 ...
-WordPiece tokenizer() {
+text::WordPiece tokenizer() {
   std::vector<std::string> words;
   for (const char* prefix : {"a", "##b"}) {
     for (char c = 'c'; c <= 'z'; ++c) words.push_back(std::string(prefix).append(1, c));
   }
-  return WordPiece(test::vocabulary_of(words), rules_for(true));
+  return text::WordPiece(test::vocabulary_of(words), text::rules_for(true));
 }
 
 /// Words of one to three pieces.
@@ -57,7 +57,7 @@ at::Tensor restored(const tensor::Batch& batch) {
 }
 
 TEST(MaskedDataset, PacksDocumentsIntoBlocks) {
-  const WordPiece words = tokenizer();
+  const text::WordPiece words = tokenizer();
   const std::vector<std::string> texts{"ac ad ae af", "", "ag ah ai aj ak al am an ao ap aq"};
   const MaskedDataset data(texts, words, {.max_length = 10});
   ASSERT_EQ(data.size(), 2);  // 4 + [SEP] + 11 = 16 pieces, 8 a block
@@ -98,7 +98,7 @@ TEST(MaskedDataset, PadsAndKeepsPlacesRight) {
 
 TEST(MaskedDataset, AMaskIsAFunctionOfSeedDrawAndExample) {
   const auto texts = documents(4, 100);
-  const WordPiece words = tokenizer();
+  const text::WordPiece words = tokenizer();
   const MaskedDataset data(texts, words, {.max_length = 40, .seed = 1});
   const auto of = [](const MaskedDataset& from, Ids ids, uint64_t draw) {
     return from.collate(ids, draw).at("input_ids");
@@ -147,7 +147,7 @@ TEST(MaskedDataset, ChoosesExactlyTheShareAndTreatsItAsBert) {
 }
 
 TEST(MaskedDataset, AShortTextHasOneMaskAtLeast) {
-  const WordPiece words = tokenizer();
+  const text::WordPiece words = tokenizer();
   const MaskedDataset one(std::vector<std::string>{"ac"}, words, {});
   EXPECT_EQ(one.collate(Ids{0}, 1).at("labels").size(0), 1);
   const MaskedDataset unknown(std::vector<std::string>{"? ! ?"}, words, {});
@@ -155,7 +155,7 @@ TEST(MaskedDataset, AShortTextHasOneMaskAtLeast) {
 }
 
 /// Rows whose chosen places leave out a piece of a word they touch.
-int64_t torn(const MaskedDataset& data, const WordPiece& words) {
+int64_t torn(const MaskedDataset& data, const text::WordPiece& words) {
   int64_t count = 0;
   for (int64_t id = 0; id < data.size(); ++id) {
     const tensor::Batch batch = data.collate(Ids{id}, 1);
@@ -171,7 +171,7 @@ int64_t torn(const MaskedDataset& data, const WordPiece& words) {
 
 TEST(MaskedDataset, WholeWordsStayWhole) {
   const auto texts = documents(5, 200);
-  const WordPiece words = tokenizer();
+  const text::WordPiece words = tokenizer();
   const MaskedDataset whole(texts, words, {.max_length = 50, .whole_words = true});
   EXPECT_EQ(torn(whole, words), 0);
   EXPECT_GT(torn(MaskedDataset(texts, words, {.max_length = 50}), words), 50) << "the foil: pieces";
@@ -186,7 +186,7 @@ TEST(MaskedDataset, WholeWordsStayWhole) {
 
 TEST(MaskedDataset, ManyDocumentsGiveTheSameAsOneThreadWould) {
   const auto texts = documents(400, 300);  // large enough for several threads
-  const WordPiece words = tokenizer();
+  const text::WordPiece words = tokenizer();
   const MaskedDataset data(texts, words, {.max_length = 128});
   std::vector<int64_t> expected;
   for (const std::string& text : texts) {
@@ -204,7 +204,7 @@ TEST(MaskedDataset, ManyDocumentsGiveTheSameAsOneThreadWould) {
 }
 
 TEST(MaskedDataset, RefusesOptionsOutOfRange) {
-  const WordPiece words = tokenizer();
+  const text::WordPiece words = tokenizer();
   const std::vector<std::string> texts{"ac"};
   for (const double rate : {0.0, 1.0, -0.1, 1.5, std::nan("")}) {
     EXPECT_THROW(MaskedDataset(texts, words, {.rate = rate}), ConfigError);

@@ -2,10 +2,10 @@
 // ConfigError; nothing else may happen.
 #include <gtest/gtest.h>
 
-#include "syncopate/data/vocabulary.h"
-#include "syncopate/data/wordpiece.h"
-#include "tests/data/fixtures.h"
+#include "syncopate/text/vocabulary.h"
+#include "syncopate/text/wordpiece.h"
 #include "tests/data/fuzz.h"
+#include "tests/support/fixtures.h"
 #include "tests/support/support.h"
 
 namespace syncopate::data {
@@ -18,8 +18,8 @@ using test::refused;
 constexpr int kInputs = 2000;
 
 TEST(Robustness, AnyBytesAreAText) {
-  const WordPiece lower(test::vocabulary_of({"a", "##a", "cafe", "中", "."}), rules_for(true));
-  const WordPiece cased(lower.words(), rules_for(false));
+  const text::WordPiece lower(test::vocabulary_of({"a", "##a", "cafe", "中", "."}), text::rules_for(true));
+  const text::WordPiece cased(lower.words(), text::rules_for(false));
   const std::string text =
       "A naïve café. 中文かな한글 [MASK] e\u0301\u0323 👨‍👩‍👧 \u302F\U0001D165 aaaa" +
       std::string(120, 'a');
@@ -28,8 +28,8 @@ TEST(Robustness, AnyBytesAreAText) {
   for (int i = 0; i < kInputs; ++i) {
     const std::string damaged = mutate(text, rng), other = mutate(text, rng);
     different += lower.encode(damaged) != lower.encode(text);
-    for (const WordPiece* tokenizer : {&lower, &cased}) {
-      const Encoding encoding = tokenizer->encode(damaged, other, 3 + i % 60);
+    for (const text::WordPiece* tokenizer : {&lower, &cased}) {
+      const text::Encoding encoding = tokenizer->encode(damaged, other, 3 + i % 60);
       ASSERT_LE(encoding.ids.size(), static_cast<size_t>(3 + i % 60));
       ASSERT_EQ(encoding.ids.size(), encoding.types.size());
       for (const int32_t id : encoding.ids) ASSERT_LT(id, tokenizer->size());
@@ -49,7 +49,7 @@ TEST(Robustness, DamagedVocabularies) {
   for (int i = 0; i < kInputs; ++i) {
     test::write_fresh(folder / "vocab.txt", i % 2 == 0 ? mutate(text, rng) : text);
     test::write_fresh(folder / "tokenizer_config.json", i % 2 == 0 ? settings : mutate(settings, rng));
-    refusals += refused([&] { WordPiece::load(folder.path()).encode("a café 中 [MASK] aaa"); });
+    refusals += refused([&] { text::WordPiece::load(folder.path()).encode("a café 中 [MASK] aaa"); });
   }
   EXPECT_GT(refusals, kInputs / 4);
   EXPECT_LT(refusals, kInputs);
@@ -71,8 +71,8 @@ TEST(Robustness, AVocabularyFromAnyBytesTokenizesThem) {
   for (int i = 0; i < 500; ++i) {
     const std::string damaged = mutate(text, rng);
     refused([&] {
-      const WordPiece tokenizer(train_vocabulary({damaged}, {.size = 60 + i % 40, .min_count = 1}),
-                                rules_for(true));
+      const text::WordPiece tokenizer(
+          text::train_vocabulary({damaged}, {.size = 60 + i % 40, .min_count = 1}), text::rules_for(true));
       tokenizer.encode(damaged);
     });
   }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/data/fixtures.h"
+#include "tests/support/fixtures.h"
 
 namespace syncopate::data {
 namespace {
@@ -15,8 +15,8 @@ namespace {
 class Answers : public testing::Test {
  protected:
   Answers()
-      : tokenizer_(test::vocabulary_of({"aa", "bb", "cc", "dd", ".", "q"}), rules_for(true)),
-        dataset_(std::vector<Question>{{"one", "q", 0}, {"two", "q", 1}},
+      : tokenizer_(test::vocabulary_of({"aa", "bb", "cc", "dd", ".", "q"}), text::rules_for(true)),
+        dataset_(std::vector<corpora::Question>{{"one", "q", 0}, {"two", "q", 1}},
                  std::vector<std::string>{"Aa bb. cc dd", "dd"}, tokenizer_,
                  {.max_length = 7, .stride = 1, .max_question = 1}) {}
 
@@ -27,7 +27,7 @@ class Answers : public testing::Test {
     return values;
   }
 
-  WordPiece tokenizer_;
+  text::WordPiece tokenizer_;
   SquadDataset dataset_;
 };
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "tests/data/fixtures.h"
+#include "tests/support/fixtures.h"
 #include "tests/support/support.h"
 
 namespace syncopate::data {
@@ -20,10 +20,10 @@ std::vector<int64_t> row(const at::Tensor& tensor, int64_t index) {
 }
 
 /// Words w0..w19 have the numbers 5..24.
-WordPiece numbered() {
+text::WordPiece numbered() {
   std::vector<std::string> words;
   for (int i = 0; i < 20; ++i) words.push_back(fmt::format("w{}", i));
-  return WordPiece(test::vocabulary_of(words), rules_for(true));
+  return text::WordPiece(test::vocabulary_of(words), text::rules_for(true));
 }
 
 std::string words(int from, int count) {
@@ -34,7 +34,7 @@ std::string words(int from, int count) {
 
 TEST(SquadDataset, WindowsOverlapByTheStride) {
   const std::vector<std::string> contexts{words(0, 10), "w3", ""};
-  const std::vector<Question> questions{
+  const std::vector<corpora::Question> questions{
       {"a", "w17 w18 w19", 0, {{"w5 w6", 15}}}, {"b", "w1", 1, {}, true}, {"c", "w1", 2}};
   const SquadDataset dataset(questions, contexts, numbered(),
                              {.max_length = 9, .stride = 2, .max_question = 2});
@@ -64,16 +64,16 @@ TEST(SquadDataset, WindowsOverlapByTheStride) {
   EXPECT_EQ(all("starts"), (std::vector<int64_t>{0, 0, 5, 0, 0, 0}));
   EXPECT_EQ(all("ends"), (std::vector<int64_t>{0, 0, 6, 0, 0, 0}));
   EXPECT_EQ(dataset.window(2), (std::pair<int64_t, int64_t>{4, 8}));
-  EXPECT_EQ(dataset.place(2, 5), (ByteRange{15, 17}));
+  EXPECT_EQ(dataset.place(2, 5), (text::ByteRange{15, 17}));
   EXPECT_EQ(dataset.context_of(2).substr(15, 5), "w5 w6");
   EXPECT_THROW(dataset.place(2, 3), InternalError);
   EXPECT_EQ(dataset.collate({}, 0).size(), 0);
 }
 
 TEST(SquadDataset, AnAnswerInsideAWordTakesThePieceItIsIn) {
-  const WordPiece tokenizer(test::vocabulary_of({"a", "##b", "##c", "d"}), rules_for(true));
+  const text::WordPiece tokenizer(test::vocabulary_of({"a", "##b", "##c", "d"}), text::rules_for(true));
   const std::vector<std::string> contexts{"d ábc d"};
-  const std::vector<Question> questions{
+  const std::vector<corpora::Question> questions{
       {"a", "d", 0, {{"b", 3}}}, {"b", "d", 0, {{"ábc", 2}}}, {"c", "d", 0, {{" á", 1}}}};
   const SquadDataset dataset(questions, contexts, tokenizer,
                              {.max_length = 16, .stride = 1, .max_question = 4});
@@ -104,7 +104,7 @@ TEST(SquadDataset, WindowsMustMoveOn) {
 TEST(SquadOracle, OneFeatureAsTransformersMakesIt) {
   SYNCOPATE_NEED_SHARED(oracle, "oracles/qa");
   const auto expected = nlohmann::json::parse(syncopate::test::read_text(oracle / "expect.json"));
-  const WordPiece tokenizer = WordPiece::load(oracle);
+  const text::WordPiece tokenizer = text::WordPiece::load(oracle);
   const std::vector<std::string> contexts{expected["context"].get<std::string>()};
   const auto length = expected["max_length"].get<int64_t>();
   // The pieces start..end of the feature as a stretch of the context.
@@ -115,11 +115,12 @@ TEST(SquadOracle, OneFeatureAsTransformersMakesIt) {
   };
   const int64_t begin = piece("start").begin, end = piece("end").end;
   const std::string answer = contexts[0].substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-  const std::vector<Question> questions{
+  const std::vector<corpora::Question> questions{
       {"q",
        expected["question"].get<std::string>(),
        0,
-       {{answer, code_points(std::string_view(contexts[0]).substr(0, static_cast<size_t>(begin)))}}}};
+       {{answer,
+         corpora::code_points(std::string_view(contexts[0]).substr(0, static_cast<size_t>(begin)))}}}};
   const SquadDataset dataset(questions, contexts, tokenizer,
                              {.max_length = length, .stride = 0, .max_question = 64});
   const tensor::Batch batch = dataset.collate(std::vector<int64_t>{0}, 0);
@@ -133,8 +134,8 @@ TEST(SquadOracle, OneFeatureAsTransformersMakesIt) {
 TEST(SquadShared, EveryAnswerOfTheTrainingFileComesBackFromItsWindow) {
   SYNCOPATE_NEED_SHARED(folder, "data/squad_v1.1");
   SYNCOPATE_NEED_SHARED(vocabulary, "data/bert_vocab/vocab.txt");
-  SquadTask task = load_squad(folder, Purpose::kTrain);
-  const SquadDataset dataset(task.train, task.contexts, WordPiece::load(vocabulary), {});
+  corpora::SquadTask task = corpora::load_squad(folder, corpora::Purpose::kTrain);
+  const SquadDataset dataset(task.train, task.contexts, text::WordPiece::load(vocabulary), {});
   EXPECT_EQ(dataset.questions(), 4370);
   EXPECT_GT(dataset.size(), 4370) << "some contexts need two windows";
   std::vector<int64_t> ids(static_cast<size_t>(dataset.size()));

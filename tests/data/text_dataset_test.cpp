@@ -3,14 +3,16 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "tests/data/fixtures.h"
+#include "tests/support/fixtures.h"
 
 namespace syncopate::data {
 namespace {
 
-WordPiece tokenizer() { return WordPiece(test::vocabulary_of({"a", "b", "c"}), rules_for(true)); }
+text::WordPiece tokenizer() {
+  return text::WordPiece(test::vocabulary_of({"a", "b", "c"}), text::rules_for(true));
+}
 
-const std::vector<TextExample> kExamples{
+const std::vector<corpora::TextExample> kExamples{
     {"a b c", "", 1}, {"a", "b b", 0}, {"", "", -1}, {"a a a a a", "b b b", 2}};
 
 at::Tensor rows(std::vector<int64_t> values, int64_t width) {
@@ -56,8 +58,8 @@ TEST(TextDataset, NoExamplesMakeAnEmptyBatch) {
 }
 
 TEST(TextTask, HoldsOutTheSmallestKeysInOrder) {
-  TextTask task;
-  hold_out({{"a", "", 0}, {"b", "", 0}, {"c", "", 0}, {"d", "", 0}}, {5, 1, 5, 0}, 3, task);
+  corpora::TextTask task;
+  corpora::hold_out({{"a", "", 0}, {"b", "", 0}, {"c", "", 0}, {"d", "", 0}}, {5, 1, 5, 0}, 3, task);
   ASSERT_EQ(task.train.size(), 1U);
   EXPECT_EQ(task.train[0].a, "c") << "of equal keys the earlier is smaller";
   ASSERT_EQ(task.test.size(), 3U);
@@ -65,9 +67,9 @@ TEST(TextTask, HoldsOutTheSmallestKeysInOrder) {
 }
 
 TEST(TextTask, TheStableHashNeverChanges) {
-  EXPECT_EQ(stable_hash("abc"), 0x29e32c04ec3f9c30ULL);
-  EXPECT_EQ(stable_hash(""), 0xc3817c016ba4ff30ULL);
-  EXPECT_NE(stable_hash("abd"), stable_hash("abc"));
+  EXPECT_EQ(corpora::stable_hash("abc"), 0x29e32c04ec3f9c30ULL);
+  EXPECT_EQ(corpora::stable_hash(""), 0xc3817c016ba4ff30ULL);
+  EXPECT_NE(corpora::stable_hash("abd"), corpora::stable_hash("abc"));
 }
 
 }  // namespace

@@ -230,8 +230,8 @@ TEST_F(CommandLine, WrongSettingsAreOneSentenceAndCodeTwo) {
   expect_complaint(train("a", {"--accumulate", "9223372036854775807"}), 2, "--accumulate");
   expect_complaint(train("a", {"--strategy", "diloco", "--set", "strategy.outer_lr=1e300"}), 2,
                    "strategy.outer_lr must be above 0 and at most 1000000");
-  expect_complaint(train("a", {"--set", "comm.drill=9:2:forward:kill"}), 2, "does not exist");
-  expect_complaint(train("a", {"--set", "comm.drill=0:2:foreward:kill"}), 2, "names no phase of a run");
+  expect_complaint(train("a", {"--set", "comm.fault=9:2:forward:kill"}), 2, "does not exist");
+  expect_complaint(train("a", {"--set", "comm.fault=0:2:foreward:kill"}), 2, "names no phase of a run");
   expect_complaint(train("a", {"--workers", "two"}), 2, "comm.workers must be a whole number, got \"two\"");
   expect_complaint(train("a", {"--strategy", "single", "--workers", "2"}), 2, "one worker");
   expect_complaint(train("a", {"--set", "strategy.bukket_mib=3"}), 2,
@@ -330,7 +330,7 @@ TEST_F(CommandLine, OutputThatCannotBeWrittenIsNotSilent) {
 
 TEST_F(CommandLine, ARunThatDiedBeforeItsFirstCheckpointStartsAnew) {
   EXPECT_EQ(
-      train("run", {"--strategy", "ddp", "--workers", "2", "--set", "comm.drill=1:3:forward:kill"}).exit_code,
+      train("run", {"--strategy", "ddp", "--workers", "2", "--set", "comm.fault=1:3:forward:kill"}).exit_code,
       4);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/steps.jsonl"));
   EXPECT_EQ(train("run", {"--strategy", "ddp", "--workers", "2"}).exit_code, 0);

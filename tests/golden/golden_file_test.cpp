@@ -5,7 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "syncopate/nn/bert_folder.h"
+#include "syncopate/nn/bert/bert_folder.h"
 #include "syncopate/tensor/safetensors.h"
 #include "tests/golden/golden_support.h"
 #include "tests/support/support.h"

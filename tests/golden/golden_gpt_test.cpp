@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "syncopate/nn/gpt.h"
+#include "syncopate/nn/gpt/gpt.h"
 #include "tests/golden/golden_run.h"
 #include "tests/golden/golden_support.h"
 

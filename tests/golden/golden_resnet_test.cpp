@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "syncopate/nn/resnet.h"
+#include "syncopate/nn/resnet/resnet.h"
 #include "tests/golden/golden_run.h"
 #include "tests/golden/golden_support.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/nn/bert_heads.h"
+#include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/tensor/batch.h"
 
 namespace syncopate::test {

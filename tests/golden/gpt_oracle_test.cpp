@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/file.h"
-#include "syncopate/nn/gpt_folder.h"
+#include "syncopate/nn/gpt/gpt_folder.h"
 #include "tests/golden/golden_support.h"
 #include "tests/support/support.h"
 

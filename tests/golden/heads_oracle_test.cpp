@@ -8,9 +8,9 @@
 #include <set>
 
 #include "syncopate/data/squad_dataset.h"
-#include "syncopate/data/wordpiece.h"
-#include "syncopate/nn/bert_folder.h"
+#include "syncopate/nn/bert/bert_folder.h"
 #include "syncopate/tensor/safetensors.h"
+#include "syncopate/text/wordpiece.h"
 #include "tests/golden/golden_support.h"
 #include "tests/support/support.h"
 
@@ -34,14 +34,14 @@ class HeadsOracle : public testing::Test {
 
 /// The text behind the oracle's words, through our tokenizer, with the places it asks for.
 tensor::Batch masked_batch(const std::filesystem::path& folder, const Json& expected) {
-  const data::WordPiece tokenizer = data::WordPiece::load(folder);
+  const text::WordPiece tokenizer = text::WordPiece::load(folder);
   const auto ids = expected["input_ids"].get<std::vector<int64_t>>();
   std::string text;
   for (size_t i = 1; i + 1 < ids.size(); ++i) {
     const std::string piece(tokenizer.token(ids[i]));
     text += piece.starts_with("##") ? piece.substr(2) : " " + piece;
   }
-  const data::Encoding encoding = tokenizer.encode(text, std::nullopt, 0);
+  const text::Encoding encoding = tokenizer.encode(text, std::nullopt, 0);
   EXPECT_EQ(Json(encoding.ids), expected["input_ids"]) << text;
   tensor::Batch batch = batch_of(
       {{{encoding.ids.begin(), encoding.ids.end()}, {encoding.types.begin(), encoding.types.end()}, 0}});
@@ -130,7 +130,7 @@ TEST_F(HeadsOracle, FoilsOfTheMaskedWordsMiss) {
 
 /// The oracle's question and its whole paragraph, whose first window it is.
 data::SquadDataset question_dataset(const std::filesystem::path& folder, const Json& expected) {
-  const data::WordPiece tokenizer = data::WordPiece::load(folder);
+  const text::WordPiece tokenizer = text::WordPiece::load(folder);
   const std::vector<std::string> contexts{expected["context"].get<std::string>()};
   const auto question = expected["question"].get<std::string>();
   const auto pieces = tokenizer.encode_with_offsets(contexts[0]);
@@ -140,7 +140,7 @@ data::SquadDataset question_dataset(const std::filesystem::path& folder, const J
   };
   const auto begin = static_cast<size_t>(piece("start").begin), end = static_cast<size_t>(piece("end").end);
   const std::string_view context = contexts[0];
-  const std::vector<data::Question> questions{
+  const std::vector<corpora::Question> questions{
       {"q",
        question,
        0,

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/file.h"
-#include "syncopate/data/wordpiece.h"
-#include "syncopate/nn/bert_folder.h"
+#include "syncopate/nn/bert/bert_folder.h"
 #include "syncopate/tensor/safetensors.h"
+#include "syncopate/text/wordpiece.h"
 #include "tests/golden/golden_support.h"
 #include "tests/support/support.h"
 
@@ -25,7 +25,7 @@ struct Trace {
 
 Trace read_trace(const std::filesystem::path& folder) {
   const auto json = nlohmann::json::parse(read_file(folder / "trace.json", "trace"));
-  const auto tokenizer = data::WordPiece::load(folder / "vocab.txt");
+  const auto tokenizer = text::WordPiece::load(folder / "vocab.txt");
   Trace trace;
   std::vector<Example> examples;
   for (const auto& row : json["rows"]) {

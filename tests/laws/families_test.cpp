@@ -137,7 +137,7 @@ TEST_F(Families, ASubsetIsTheSameForEveryStrategyAndNumberOfWorkers) {
     spec.task.limit = 9;
     const auto subset = [&](const run::RunSpec& chosen) {
       std::vector<tensor::Batch> found;
-      for_each_rank_materials(chosen, [&](run::Materials& made) {
+      for_each_rank_setup(chosen, [&](tasks::TaskSetup& made) {
         std::vector<int64_t> ids(static_cast<size_t>(made.train->size()));
         std::iota(ids.begin(), ids.end(), 0);
         found.push_back(made.train->collate(ids, 5));

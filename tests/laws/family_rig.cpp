@@ -7,7 +7,7 @@
 
 #include "syncopate/comm/metered.h"
 #include "syncopate/data/loader.h"
-#include "syncopate/parallel/local_engine.h"
+#include "syncopate/parallel/engines/local_engine.h"
 #include "syncopate/run/build.h"
 #include "syncopate/train/trainer.h"
 #include "tests/contract/ranks.h"
@@ -74,21 +74,21 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   const run::RunSpec& spec = run.spec;
   comm::Metered group(std::move(mine));
   const int rank = group.rank();
-  run::Materials materials = run::family_of(spec.task.name).make(spec, group);
-  tensor::FlatParams params(materials.model->parameters());
+  tasks::TaskSetup setup = tasks::family_of(spec.task.name).make(spec, group);
+  tensor::FlatParams params(setup.model->parameters());
   const auto optimizer = run::make_optimizer(spec.optim, params);
   parallel::Replica replica{
-      .model = *materials.model, .params = params, .optimizer = *optimizer, .clip = spec.optim.clip};
+      .model = *setup.model, .params = params, .optimizer = *optimizer, .clip = spec.optim.clip};
   CountingEngine engine;
   auto strategy = run::make_strategy(spec, group, spec.train.steps);
   if (run.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group, engine);
-  if (materials.connect) materials.connect(group);
-  data::Loader loader(materials.train, {.global_batch = spec.examples_per_step(),
-                                        .workers = group.size(),
-                                        .rank = rank,
-                                        .accumulate = static_cast<int>(spec.train.accumulate),
-                                        .seed = static_cast<uint64_t>(spec.train.seed),
-                                        .keep_empty = materials.model->every_rank_computes()});
+  if (setup.connect) setup.connect(group);
+  data::Loader loader(setup.train, {.global_batch = spec.examples_per_step(),
+                                    .workers = group.size(),
+                                    .rank = rank,
+                                    .accumulate = static_cast<int>(spec.train.accumulate),
+                                    .seed = static_cast<uint64_t>(spec.train.seed),
+                                    .keep_empty = setup.model->every_rank_computes()});
   const auto schedule = run::make_schedule(spec.optim, spec.train.steps, spec.examples_per_step());
   Losses listener(trace, rank == 0, run.stop_after);
   train::Trainer trainer({.replica = replica,
@@ -96,8 +96,8 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
                           .strategy = *strategy,
                           .group = group,
                           .loader = loader,
-                          .test = materials.test.get(),
-                          .metric = materials.metric,
+                          .test = setup.test.get(),
+                          .metric = setup.metric,
                           .schedule = schedule,
                           .listener = listener},
                          {.steps = spec.train.steps,
@@ -112,7 +112,7 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   const train::TrainResult result = trainer.run(run.resume);
   const auto at = static_cast<size_t>(rank);
   trace.parameters[at] = params.values.clone();
-  trace.buffers[at] = joined(materials.model->buffers());
+  trace.buffers[at] = joined(setup.model->buffers());
   trace.own_counts[at] = engine.counts.front();
   if (rank == 0 && result.eval) trace.eval = *result.eval;
 }
@@ -163,12 +163,12 @@ FamilyTrace train(const FamilyRun& run) {
   return trace;
 }
 
-void for_each_rank_materials(const run::RunSpec& spec, const std::function<void(run::Materials&)>& use) {
+void for_each_rank_setup(const run::RunSpec& spec, const std::function<void(tasks::TaskSetup&)>& use) {
   std::mutex mutex;
   run_ranks(static_cast<int>(spec.comm.workers), [&](comm::Group& group) {
-    run::Materials materials = run::family_of(spec.task.name).make(spec, group);
+    tasks::TaskSetup setup = tasks::family_of(spec.task.name).make(spec, group);
     const std::lock_guard lock(mutex);
-    use(materials);
+    use(setup);
   });
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "syncopate/record/record.h"
-#include "syncopate/run/materials.h"
 #include "syncopate/run/spec.h"
+#include "syncopate/tasks/setup.h"
 
 namespace syncopate::test {
 
@@ -41,7 +41,7 @@ FamilyTrace train(const FamilyRun& run);
 FamilyRun with_workers(run::RunSpec spec, int workers, const std::string& strategy = "all-reduce");
 
 /// Calls `use` with what the family makes of the spec, on every rank, one after the other.
-void for_each_rank_materials(const run::RunSpec& spec, const std::function<void(run::Materials&)>& use);
+void for_each_rank_setup(const run::RunSpec& spec, const std::function<void(tasks::TaskSetup&)>& use);
 
 double difference(const at::Tensor& a, const at::Tensor& b);  ///< largest, in units of the largest of a
 

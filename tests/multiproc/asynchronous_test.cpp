@@ -197,7 +197,7 @@ TEST_P(KilledFreeRank, EndsAllOthersAndIsNamedAndLeavesNothingBehind) {
   const auto before = shared_memory_files();
   const CommandResult result =
       train("run", {"--strategy", death.strategy, "--workers", "2", "--steps", "100000", "--save-every", "6",
-                    "--set", "comm.drill=" + std::to_string(death.rank) + ":4:" + death.phase + ":kill"});
+                    "--set", "comm.fault=" + std::to_string(death.rank) + ":4:" + death.phase + ":kill"});
   EXPECT_EQ(result.exit_code, 4) << result.err;
   const size_t sentence = result.err.find("syncopate: ");
   ASSERT_NE(sentence, std::string::npos) << result.err;
@@ -213,7 +213,7 @@ TEST_F(Asynchronous, AHangingWorkerIsGivenUpAtTheDeadline) {
                                 Words{"--strategy", "parameter-server", "--set", "strategy.staleness=2"}}) {
     const CommandResult result =
         train("run" + strategy.back(), strategy + Words{"--workers", "2", "--steps", "100", "--timeout", "4",
-                                                        "--set", "comm.drill=1:4:backward:hang"});
+                                                        "--set", "comm.fault=1:4:backward:hang"});
     EXPECT_EQ(result.exit_code, 4) << result.err;
     EXPECT_NE(result.err.find("rank 1"), std::string::npos) << result.err;
     EXPECT_TRUE(processes_with(folder_.path().string()).empty());

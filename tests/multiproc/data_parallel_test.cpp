@@ -80,7 +80,7 @@ TEST_F(DataParallel, AWorkerThatHangsEndsTheRun) {
   const CommandResult hung =
       run_command(train_command(data_, folder_ / "hung",
                                 {"--workers", "2", "--strategy", "data-parallel", "--steps", "30",
-                                 "--timeout", "2", "--set", "comm.drill=1:5:forward:hang"}));
+                                 "--timeout", "2", "--set", "comm.fault=1:5:forward:hang"}));
   EXPECT_EQ(hung.exit_code, 4) << hung.err;
   EXPECT_NE(hung.err.find("rank 1 did not answer for 2 s"), std::string::npos) << hung.err;
 }

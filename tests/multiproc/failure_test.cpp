@@ -1,4 +1,4 @@
-// What the others do when a worker dies, hangs or is interrupted. The failures are real: the drill makes a
+// What the others do when a worker dies, hangs or is interrupted. The failures are real: the fault makes a
 // worker send itself SIGKILL or SIGSTOP at a known place.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ TEST_P(KilledRank, EndsAllOthersWithinThreeSecondsAndIsNamed) {
   const Death death = GetParam();
   const CommandResult result =
       run_command(command("run", {"--workers", "3", "--eval-every", "4", "--save-every", "6", "--set",
-                                  "comm.drill=" + std::to_string(death.rank) + ":" +
+                                  "comm.fault=" + std::to_string(death.rank) + ":" +
                                       std::to_string(death.step) + ":" + death.phase + ":kill"}));
   EXPECT_LT(seconds_since_last_step("run"), 3.0);
   EXPECT_EQ(result.exit_code, 4) << result.err;
@@ -67,7 +67,7 @@ TEST_P(KilledRank, EndsAllOthersWithinThreeSecondsAndIsNamed) {
 
 TEST_F(Failure, AFrozenWorkerIsGivenUpAtTheDeadline) {
   const CommandResult result = run_command(
-      command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.drill=1:4:forward:stop"}));
+      command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.fault=1:4:forward:stop"}));
   EXPECT_LT(seconds_since_last_step("run"), 4.0 + 3.0);
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_NE(result.err.find("rank 1"), std::string::npos) << result.err;
@@ -77,7 +77,7 @@ TEST_F(Failure, AFrozenWorkerIsGivenUpAtTheDeadline) {
 
 TEST_F(Failure, AHangingWorkerIsGivenUpAtTheDeadline) {
   const CommandResult result = run_command(
-      command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.drill=2:4:backward:hang"}));
+      command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.fault=2:4:backward:hang"}));
   EXPECT_LT(seconds_since_last_step("run"), 4.0 + 3.0);
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_NE(result.err.find("rank 2"), std::string::npos) << result.err;
@@ -99,7 +99,7 @@ TEST_F(Failure, KillingTheLauncherLeavesNoOrphan) {
 TEST_F(Failure, CtrlCTwiceStopsAtOnce) {
   // A worker that hangs cannot end in order: the first Ctrl-C waits for it, the second does not.
   Process launcher(
-      command("run", {"--workers", "2", "--timeout", "600", "--set", "comm.drill=1:5:forward:hang"}));
+      command("run", {"--workers", "2", "--timeout", "600", "--set", "comm.fault=1:5:forward:hang"}));
   ASSERT_TRUE(launcher.until([&] { return steps("run") >= 4; })) << launcher.err();
   launcher.signal(SIGINT);
   ::usleep(500000);
@@ -127,7 +127,7 @@ TEST_F(Failure, StartedByHandTheSurvivorsNameTheDeadThemselves) {
     for (int rank = 0; rank < 3; ++rank) {
       workers.push_back(std::make_unique<Process>(
           command(name, {"--rank", std::to_string(rank), "--world-size", "3", "--master", master, "--set",
-                         "comm.drill=" + std::to_string(dead) + ":5:backward:kill"})));
+                         "comm.fault=" + std::to_string(dead) + ":5:backward:kill"})));
     }
     for (int rank = 0; rank < 3; ++rank) {
       const CommandResult result = workers[static_cast<size_t>(rank)]->wait(60);

@@ -1,4 +1,4 @@
-#include "syncopate/nn/bert_config.h"
+#include "syncopate/nn/bert/bert_config.h"
 
 #include <gtest/gtest.h>
 

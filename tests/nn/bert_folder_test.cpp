@@ -1,4 +1,4 @@
-#include "syncopate/nn/bert_folder.h"
+#include "syncopate/nn/bert/bert_folder.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "syncopate/base/error.h"
-#include "syncopate/nn/bert_heads.h"
+#include "syncopate/nn/bert/bert_heads.h"
 
 namespace syncopate::nn {
 namespace {

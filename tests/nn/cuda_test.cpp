@@ -3,10 +3,10 @@
 
 #include <functional>
 
-#include "syncopate/nn/cross_entropy.h"
-#include "syncopate/nn/generate.h"
-#include "syncopate/nn/gpt.h"
-#include "syncopate/nn/resnet.h"
+#include "syncopate/nn/gpt/generate.h"
+#include "syncopate/nn/gpt/gpt.h"
+#include "syncopate/nn/layers/cross_entropy.h"
+#include "syncopate/nn/resnet/resnet.h"
 #include "syncopate/optim/clip.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/tensor/flat_params.h"

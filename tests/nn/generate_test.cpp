@@ -1,4 +1,4 @@
-#include "syncopate/nn/generate.h"
+#include "syncopate/nn/gpt/generate.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "syncopate/nn/gpt_folder.h"
+#include "syncopate/nn/gpt/gpt_folder.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/nn/causal_attention.h"
-#include "syncopate/nn/cross_entropy.h"
-#include "syncopate/nn/drop.h"
-#include "syncopate/nn/head_loss.h"
+#include "syncopate/nn/layers/causal_attention.h"
+#include "syncopate/nn/layers/cross_entropy.h"
+#include "syncopate/nn/layers/drop.h"
+#include "syncopate/nn/layers/head_loss.h"
 
 // The pieces of a GPT that run on kernels of our own, or otherwise than written.
 namespace syncopate::nn {

@@ -1,4 +1,4 @@
-#include "syncopate/nn/gpt.h"
+#include "syncopate/nn/gpt/gpt.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "syncopate/base/error.h"
-#include "syncopate/nn/cross_entropy.h"
+#include "syncopate/nn/layers/cross_entropy.h"
 #include "syncopate/tensor/flat_params.h"
 
 namespace syncopate::nn {

@@ -1,4 +1,4 @@
-#include "syncopate/nn/layers.h"
+#include "syncopate/nn/layers/layers.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <functional>
 #include <limits>
 
-#include "syncopate/nn/fast_layers.h"
 #include "syncopate/nn/kernels/kernels.h"
-#include "syncopate/nn/layers_plain.h"
+#include "syncopate/nn/layers/fast_layers.h"
+#include "syncopate/nn/layers/layers_plain.h"
 
 // Our kernels, in every instruction set of this CPU, against the plain compositions in double precision:
 // values and every gradient, with and without dropout, at sizes that are no multiple of any register.

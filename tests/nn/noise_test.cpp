@@ -1,4 +1,4 @@
-#include "syncopate/nn/noise.h"
+#include "syncopate/nn/layers/noise.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

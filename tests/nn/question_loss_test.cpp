@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "syncopate/nn/bert_heads.h"
+#include "syncopate/nn/bert/bert_heads.h"
 
 namespace syncopate::nn {
 namespace {

@@ -1,4 +1,4 @@
-#include "syncopate/nn/resnet_folder.h"
+#include "syncopate/nn/resnet/resnet_folder.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

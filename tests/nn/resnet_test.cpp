@@ -1,4 +1,4 @@
-#include "syncopate/nn/resnet.h"
+#include "syncopate/nn/resnet/resnet.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "syncopate/parallel/coded.h"
+#include "syncopate/parallel/averagers/coded.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/parallel/all_reduce.h"
-#include "syncopate/parallel/every_step.h"
-#include "syncopate/parallel/low_rank.h"
-#include "syncopate/parallel/one_bit.h"
+#include "syncopate/parallel/averagers/all_reduce.h"
+#include "syncopate/parallel/averagers/low_rank.h"
+#include "syncopate/parallel/strategies/every_step.h"
+#include "syncopate/parallel/strategies/one_bit.h"
 #include "tests/parallel/small_replica.h"
 
 namespace syncopate::parallel {

@@ -1,4 +1,4 @@
-#include "syncopate/parallel/hogwild.h"
+#include "syncopate/parallel/strategies/hogwild.h"
 
 #include <gtest/gtest.h>
 

@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "syncopate/base/error.h"
-#include "syncopate/parallel/all_reduce.h"
-#include "syncopate/parallel/diloco.h"
-#include "syncopate/parallel/local_sgd.h"
+#include "syncopate/parallel/averagers/all_reduce.h"
 #include "syncopate/parallel/session.h"
+#include "syncopate/parallel/strategies/diloco.h"
+#include "syncopate/parallel/strategies/local_sgd.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::parallel {
@@ -199,7 +199,7 @@ TEST(Rounds, OneFragmentAtATime) {
   std::vector<int> started, landed;
   for (int64_t done = 0; done <= 12; ++done) {
     started.push_back(rounds.starting(done) ? static_cast<int>(*rounds.starting(done)) : -1);
-    landed.push_back(rounds.landing(done) ? static_cast<int>(*rounds.landing(done)) : -1);
+    landed.push_back(rounds.applying(done) ? static_cast<int>(*rounds.applying(done)) : -1);
   }
   EXPECT_EQ(started, (std::vector<int>{-1, -1, 0, -1, 1, -1, 2, -1, 0, -1, 1, -1, 2}));
   EXPECT_EQ(landed, (std::vector<int>{-1, -1, -1, -1, -1, 0, -1, 1, -1, 2, -1, 0, -1}));

@@ -1,4 +1,4 @@
-#include "syncopate/parallel/overlapped.h"
+#include "syncopate/parallel/strategies/overlapped.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc.h"
-#include "syncopate/nn/bert_heads.h"
+#include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/optim/optimizer.h"
-#include "syncopate/parallel/all_reduce.h"
-#include "syncopate/parallel/local_engine.h"
+#include "syncopate/parallel/averagers/all_reduce.h"
+#include "syncopate/parallel/engines/local_engine.h"
 
 namespace syncopate::parallel {
 namespace {

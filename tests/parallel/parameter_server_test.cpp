@@ -1,13 +1,13 @@
-#include "syncopate/parallel/parameter_server.h"
+#include "syncopate/parallel/server/parameter_server.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "syncopate/comm/share.h"
-#include "syncopate/parallel/all_reduce.h"
-#include "syncopate/parallel/every_step.h"
-#include "syncopate/parallel/shard_server.h"
+#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/parallel/averagers/all_reduce.h"
+#include "syncopate/parallel/server/shard_server.h"
+#include "syncopate/parallel/strategies/every_step.h"
 #include "tests/contract/ranks.h"
 #include "tests/parallel/small_replica.h"
 
@@ -20,7 +20,7 @@ using test::SmallReplica;
 using Work = std::function<void(comm::Group& world, comm::Group& workers)>;
 
 /// `options.workers` ranks that work and `servers` that serve them.
-void run_with_servers(const ServerOptions& options, int servers, const Work& work) {
+void run_with_servers(const ShardServerOptions& options, int servers, const Work& work) {
   run_ranks(options.workers + servers, [&](comm::Group& world) {
     if (world.rank() >= options.workers) return serve(world, options);
     const auto workers = world.split(0, world.rank());
@@ -44,10 +44,11 @@ TEST_P(Optimizers, AloneAWorkerGetsWhatItWouldHaveComputedBitForBit) {
   }
   EXPECT_FALSE(at::equal(plain.params.values, foil.params.values)) << "clipping matters";
   for (const int servers : {1, 3}) {
-    for (const int64_t staleness : {ServerOptions::kFree, int64_t{2}}) {
+    for (const int64_t staleness : {ShardServerOptions::kFree, int64_t{2}}) {
       SmallReplica served(1, options);
       served.replica.clip = 0.5;
-      ServerOptions server{.workers = 1, .staleness = staleness, .optimizer = options, .before_update = {}};
+      ShardServerOptions server{
+          .workers = 1, .staleness = staleness, .optimizer = options, .before_update = {}};
       run_with_servers(server, servers, [&](comm::Group& world, comm::Group& workers) {
         ParameterServer strategy(world, workers, {.whole_tensors = needs_whole_tensors(options.kind)});
         strategy.start(served.replica);
@@ -85,7 +86,7 @@ TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
     train(mine, strategy, group);
     if (group.rank() == 0) reference = mine.params.values.clone();
   });
-  ServerOptions server{
+  ShardServerOptions server{
       .workers = kWorkers, .staleness = 0, .clip = 0.5, .optimizer = options, .before_update = {}};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(static_cast<uint64_t>(workers.rank()), options);
@@ -116,7 +117,7 @@ TEST(ParameterServer, FreeWorkersDoNotWaitForASlowOne) {
   constexpr int64_t kTickets = 40;
   std::atomic<int64_t> done{0};
   std::atomic<bool> held{false};
-  ServerOptions server{.workers = 2, .optimizer = {}, .before_update = {}};
+  ShardServerOptions server{.workers = 2, .optimizer = {}, .before_update = {}};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(1);
     ParameterServer strategy(world, workers, {});
@@ -154,7 +155,7 @@ TEST(ParameterServer, ABoundKeepsTheFastNearTheSlow) {
   std::atomic<int64_t> slow_pushes{0};
   std::atomic<bool> over{false};
   int64_t furthest = 0;
-  ServerOptions server{.workers = 2, .staleness = kBound, .optimizer = {}, .before_update = {}};
+  ShardServerOptions server{.workers = 2, .staleness = kBound, .optimizer = {}, .before_update = {}};
   run_with_servers(server, 2, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(1);
     ParameterServer strategy(world, workers, {});
@@ -179,7 +180,7 @@ TEST(ParameterServer, ABoundKeepsTheFastNearTheSlow) {
 TEST(ParameterServer, AStaleUpdateCountsLessWhenAsked) {
   for (const bool slow_down : {false, true}) {
     const optim::OptimizerOptions sgd{.kind = "sgd", .weight_decay = 0, .momentum = 0};
-    ServerOptions server{.workers = 2, .staleness_lr = slow_down, .optimizer = sgd, .before_update = {}};
+    ShardServerOptions server{.workers = 2, .staleness_lr = slow_down, .optimizer = sgd, .before_update = {}};
     run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
       SmallReplica mine(1, sgd);
       mine.replica.lr = 1;
@@ -205,7 +206,7 @@ TEST(ParameterServer, AStaleUpdateCountsLessWhenAsked) {
 }
 
 TEST(ParameterServer, StoppingEndsTheSectionWithEveryTicketThatWasTakenDone) {
-  ServerOptions server{.workers = 2, .optimizer = {}, .before_update = {}};
+  ShardServerOptions server{.workers = 2, .optimizer = {}, .before_update = {}};
   std::atomic<int64_t> done{0};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(1);
@@ -235,7 +236,7 @@ TEST(ParameterServer, WhatWasSavedGoesOnOnAnotherNumberOfServers) {
     }
     strategy.close(mine.replica);
   };
-  ServerOptions server{.workers = 1, .optimizer = {}, .before_update = {}};
+  ShardServerOptions server{.workers = 1, .optimizer = {}, .before_update = {}};
   SmallReplica straight(1), before(1), after(2), foil(2);
   std::vector<tensor::NamedTensor> saved;
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
@@ -273,9 +274,9 @@ TEST(ParameterServer, WhatWasSavedGoesOnOnAnotherNumberOfServers) {
 }
 
 TEST(ParameterServer, AWorkerThatLeavesMidPushEndsTheRunAndIsNamedAndNothingOfItIsApplied) {
-  for (const int64_t staleness : {ServerOptions::kFree, int64_t{0}, int64_t{1}}) {
+  for (const int64_t staleness : {ShardServerOptions::kFree, int64_t{0}, int64_t{1}}) {
     std::atomic<int64_t> updates{0};
-    ServerOptions server{
+    ShardServerOptions server{
         .workers = 2, .staleness = staleness, .optimizer = {}, .before_update = [&](int64_t) { ++updates; }};
     std::string server_said, worker_said;
     run_ranks(3, [&](comm::Group& world) {
@@ -290,7 +291,7 @@ TEST(ParameterServer, AWorkerThatLeavesMidPushEndsTheRunAndIsNamedAndNothingOfIt
       const auto workers = world.split(0, world.rank());
       if (world.rank() == 1) {  // says that a gradient follows, and goes
         auto links = open_links(world, 2);
-        comm::share_text(world, "", 0);
+        comm::broadcast_text(world, "", 0);
         SmallReplica mine(1);
         take_parameters_of_rank_zero(mine.replica, *workers);
         workers->barrier();

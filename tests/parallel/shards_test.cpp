@@ -1,4 +1,4 @@
-#include "syncopate/parallel/shards.h"
+#include "syncopate/parallel/server/shards.h"
 
 #include <gtest/gtest.h>
 

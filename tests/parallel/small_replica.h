@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "syncopate/base/rng.h"
-#include "syncopate/nn/bert_heads.h"
+#include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/parallel/replica.h"
 
 namespace syncopate::test {

@@ -12,7 +12,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/run/world.h"
-#include "tests/comm/child.h"
+#include "tests/support/child.h"
 #include "tests/support/support.h"
 
 namespace syncopate::run {
@@ -60,7 +60,7 @@ int work(const World& world, const std::string& mode) {
   try {
     member = join(world, std::chrono::milliseconds(std::stoi(variable("SYNCOPATE_TEST_TIMEOUT"))));
     if (member.lifeline) {
-      member.lifeline->watch([&](const comm::Failure& failure) {
+      member.lifeline->watch([&](const lifeline::Failure& failure) {
         leave_note("said" + name, "watchdog: " + failure.for_others());
         ::_exit(4);
       });
@@ -258,7 +258,7 @@ class ByHandKill : public LaunchKill {};
 
 TEST_P(ByHandKill, AKilledRankIsNamedByTheOthers) {
   const int victim = GetParam();
-  const int port = comm::LifelineServer(comm::ServerOptions{}).port();
+  const int port = lifeline::LifelineServer(lifeline::LifelineServerOptions{}).port();
   std::vector<std::unique_ptr<Child>> workers;
   for (int rank = 0; rank < 3; ++rank) {
     test::Variables told = variables("run");

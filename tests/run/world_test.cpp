@@ -7,13 +7,13 @@
 #include <fstream>
 
 #include "syncopate/base/error.h"
-#include "tests/comm/child.h"
+#include "tests/support/child.h"
 #include "tests/support/support.h"
 
 namespace syncopate::run {
 namespace {
 
-using Kind = comm::MeetingPoint::Kind;
+using Kind = lifeline::RendezvousPoint::Kind;
 
 const Environment kTorchrun = {{"RANK", "3"},
                                {"WORLD_SIZE", "4"},
@@ -70,8 +70,8 @@ TEST(World, ByHand) {
   EXPECT_EQ(world.rank, 1);
   EXPECT_EQ(world.size, 3);
   EXPECT_EQ(world.local_size, 1);
-  EXPECT_EQ(world.meeting.kind, Kind::kAddress);
-  EXPECT_EQ(world.meeting.address.text(), "10.0.0.7:4000");
+  EXPECT_EQ(world.rendezvous.kind, Kind::kAddress);
+  EXPECT_EQ(world.rendezvous.address.text(), "10.0.0.7:4000");
   EXPECT_EQ(find_world(by_hand(1, 3, "127.0.0.1:4000"), {}).local_size, 3);
   EXPECT_EQ(find_world(by_hand(0, 1, ""), {}).size, 1);
 }
@@ -100,9 +100,9 @@ TEST(World, OurOwnLauncherComesFirst) {
   EXPECT_EQ(world.launcher, "syncopate");
   EXPECT_EQ(world.rank, 1);
   EXPECT_EQ(world.local_size, 2);
-  EXPECT_EQ(world.meeting.kind, Kind::kServed);
-  EXPECT_EQ(world.meeting.address.port, 4001);
-  EXPECT_EQ(world.meeting.key, "k");
+  EXPECT_EQ(world.rendezvous.kind, Kind::kServed);
+  EXPECT_EQ(world.rendezvous.address.port, 4001);
+  EXPECT_EQ(world.rendezvous.key, "k");
 }
 
 TEST(World, WorkersWinOverAnInheritedEnvironment) {
@@ -119,19 +119,19 @@ TEST(World, Torchrun) {
   EXPECT_EQ(world.size, 4);
   EXPECT_EQ(world.local_rank, 1);
   EXPECT_EQ(world.local_size, 2);
-  EXPECT_EQ(world.meeting.kind, Kind::kAddress);
-  EXPECT_EQ(world.meeting.address.text(), "node1:29500");
+  EXPECT_EQ(world.rendezvous.kind, Kind::kAddress);
+  EXPECT_EQ(world.rendezvous.address.text(), "node1:29500");
   const World agent = find_world({}, with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}}));
-  EXPECT_EQ(agent.meeting.kind, Kind::kAgent);
-  EXPECT_EQ(find_world({{}, {}, {}, "other:1"}, kTorchrun).meeting.address.text(), "other:1");
+  EXPECT_EQ(agent.rendezvous.kind, Kind::kAgent);
+  EXPECT_EQ(find_world({{}, {}, {}, "other:1"}, kTorchrun).rendezvous.address.text(), "other:1");
 }
 
 TEST(World, TorchrunOnOneMachineStaysOnLoopback) {
   const Environment together = with(kTorchrun, {{"LOCAL_WORLD_SIZE", "4"}, {"TORCHELASTIC_RUN_ID", "a b"}});
-  EXPECT_EQ(find_world({}, together).meeting.address.text(), "127.0.0.1:29500");
+  EXPECT_EQ(find_world({}, together).rendezvous.address.text(), "127.0.0.1:29500");
   const World agent = find_world({}, with(together, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}}));
-  EXPECT_EQ(agent.meeting.kind, Kind::kFile);
-  EXPECT_EQ(agent.meeting.file.filename(), "torchrun-a_b-29500-0.meet");
+  EXPECT_EQ(agent.rendezvous.kind, Kind::kFile);
+  EXPECT_EQ(agent.rendezvous.file.filename(), "torchrun-a_b-29500-0.rendezvous");
 }
 
 TEST(World, HalfOfTorchrunsEnvironmentIsAMistake) {
@@ -149,15 +149,15 @@ TEST(World, MpirunOnOneMachineMeetsByFile) {
   EXPECT_EQ(world.launcher, "mpirun");
   EXPECT_EQ(world.rank, 2);
   EXPECT_EQ(world.local_rank, 2);
-  EXPECT_EQ(world.meeting.kind, Kind::kFile);
-  EXPECT_EQ(world.meeting.file.filename(), "mpirun-1234.5_6.meet");
+  EXPECT_EQ(world.rendezvous.kind, Kind::kFile);
+  EXPECT_EQ(world.rendezvous.file.filename(), "mpirun-1234.5_6.rendezvous");
 }
 
 TEST(World, MpirunOnSeveralMachinesNeedsAMaster) {
   const Environment apart = with(kMpirun, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}});
   EXPECT_NE(complaint({}, apart).find("add --master HOST:PORT"), std::string::npos);
-  EXPECT_EQ(find_world({{}, {}, {}, "node1:77"}, apart).meeting.address.text(), "node1:77");
-  EXPECT_EQ(find_world({}, with(apart, {{"MASTER_ADDR", "node2"}})).meeting.address.text(), "node2:29500");
+  EXPECT_EQ(find_world({{}, {}, {}, "node1:77"}, apart).rendezvous.address.text(), "node1:77");
+  EXPECT_EQ(find_world({}, with(apart, {{"MASTER_ADDR", "node2"}})).rendezvous.address.text(), "node2:29500");
 }
 
 TEST(World, SlurmCountsOnlyInsideAStep) {
@@ -167,9 +167,9 @@ TEST(World, SlurmCountsOnlyInsideAStep) {
   EXPECT_EQ(world.size, 6);
   EXPECT_EQ(world.local_rank, 1);
   EXPECT_EQ(world.local_size, 2);
-  EXPECT_EQ(world.meeting.kind, Kind::kAddress);
-  EXPECT_EQ(world.meeting.address.host, "node07");
-  EXPECT_GE(world.meeting.address.port, 1024);
+  EXPECT_EQ(world.rendezvous.kind, Kind::kAddress);
+  EXPECT_EQ(world.rendezvous.address.host, "node07");
+  EXPECT_GE(world.rendezvous.address.port, 1024);
   EXPECT_FALSE(find_world({}, without(kSlurm, "SLURM_STEP_ID")).is_worker())
       << "a batch script's own environment";
 }
@@ -177,9 +177,9 @@ TEST(World, SlurmCountsOnlyInsideAStep) {
 TEST(World, SlurmOnOneNodeMeetsByFile) {
   const World world =
       find_world({}, with(kSlurm, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "node07"}}));
-  EXPECT_EQ(world.meeting.kind, Kind::kFile);
+  EXPECT_EQ(world.rendezvous.kind, Kind::kFile);
   EXPECT_EQ(world.local_size, 6);
-  EXPECT_EQ(world.meeting.file.filename(), "slurm-99-0.meet");
+  EXPECT_EQ(world.rendezvous.file.filename(), "slurm-99-0.rendezvous");
 }
 
 TEST(World, SlurmsListOfNodes) {

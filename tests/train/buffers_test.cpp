@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "syncopate/parallel/local_engine.h"
+#include "syncopate/parallel/engines/local_engine.h"
 #include "syncopate/run/build.h"
 #include "syncopate/train/trainer.h"
 #include "tests/contract/ranks.h"

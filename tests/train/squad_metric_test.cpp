@@ -18,7 +18,7 @@ class SquadMetric : public testing::Test {
  protected:
   SquadMetric()
       : tokenizer_({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "aa", "bb", "cc", "dd", ".", "q"},
-                   data::TextRules{}),
+                   text::TextRules{}),
         questions_{{"one", "q", 0, {{"bb. cc", 3}, {"cc dd", 7}}}, {"two", "q", 1, {{"dd", 0}}}},
         dataset_(std::make_shared<data::SquadDataset>(
             questions_, std::vector<std::string>{"Aa bb. cc dd", "dd"}, tokenizer_,
@@ -50,8 +50,8 @@ class SquadMetric : public testing::Test {
     return records[0];
   }
 
-  data::WordPiece tokenizer_;
-  std::vector<data::Question> questions_;
+  text::WordPiece tokenizer_;
+  std::vector<corpora::Question> questions_;
   std::shared_ptr<data::SquadDataset> dataset_;
 };
 
@@ -79,10 +79,10 @@ TEST_F(SquadMetric, AQuestionsWindowsMayLieOnTwoRanks) {
 /// What predict writes and what evaluate scores must be one answer, also where many likely starts come after
 /// all likely ends.
 TEST(SquadMetricLong, TheScoreIsThatOfThePredictedAnswers) {
-  const data::WordPiece tokenizer(
+  const text::WordPiece tokenizer(
       {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "q", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"},
-      data::TextRules{});
-  const std::vector<data::Question> questions{{"one", "q", 0, {{"b", 2}}}};
+      text::TextRules{});
+  const std::vector<corpora::Question> questions{{"one", "q", 0, {{"b", 2}}}};
   const auto dataset = std::make_shared<data::SquadDataset>(
       questions, std::vector<std::string>{"a b c d e f g h i j"}, tokenizer,
       data::WindowOptions{.max_length = 16, .stride = 1, .max_question = 1});

@@ -1,0 +1,178 @@
+#include "syncopate/corpora/corpus.h"
+
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/corpora/documents.h"
+#include "syncopate/corpora/wordnet/wordnet.h"
+
+namespace syncopate::corpora {
+namespace {
+
+using Paths = std::vector<std::filesystem::path>;
+
+/// The files of a folder by what their names say.
+struct Splits {
+  Paths train, valid, test, other;
+};
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool among(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// Where a file belongs: whole words of its name decide, so that a Testament is not a test.
+Paths& place_for(const std::filesystem::path& path, Splits& splits) {
+  const std::string name = lower_case(path.filename().string()) + ".";
+  std::string word;
+  for (const char c : name) {
+    if (std::isalpha(static_cast<unsigned char>(c))) {
+      word += c;
+      continue;
+    }
+    if (among(word, {"train", "training"})) return splits.train;
+    if (among(word, {"dev", "valid", "validation", "val"})) return splits.valid;
+    if (word == "test") return splits.test;
+    word.clear();
+  }
+  return splits.other;
+}
+
+Splits splits_of(const CorpusSource& source) {
+  Paths files;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(source.path, code), end; !code && entry != end;
+       entry.increment(code)) {
+    std::error_code unreadable;
+    const std::string ending = lower_case(entry->path().extension().string());
+    const bool text = among(ending, {".txt", ".text", ".tokens", ".raw", ".csv"});
+    if (text && entry->is_regular_file(unreadable)) files.push_back(entry->path());
+  }
+  if (code) throw DataError("cannot list the folder {}: {}", source.path.string(), code.message());
+  if (files.empty()) {
+    throw DataError("the folder {} holds no text files (.txt, .text, .tokens, .raw or .csv); check --data",
+                    source.path.string());
+  }
+  std::sort(files.begin(), files.end());  // the system lists them in any order
+  Splits splits;
+  for (const auto& file : files) place_for(file, splits).push_back(file);
+  return splits;
+}
+
+std::string names_of(const Paths& files) {
+  if (files.size() > 3) return fmt::format("{} and {} more", files[0].filename().string(), files.size() - 1);
+  std::string names;
+  for (const auto& file : files) names += (names.empty() ? "" : ", ") + file.filename().string();
+  return names;
+}
+
+uintmax_t bytes_in(const Paths& files) {
+  uintmax_t bytes = 0;
+  std::error_code unreadable;  // reading says why
+  for (const auto& file : files) bytes += std::filesystem::file_size(file, unreadable);
+  return bytes;
+}
+
+std::vector<std::string> read_all(const Paths& files, const CorpusSource& source, Corpus& corpus) {
+  std::vector<std::string> texts;
+  int64_t empty = 0;
+  for (const auto& file : files) {
+    Documents documents = read_documents(file, source.documents, source.text);
+    empty += documents.empty;
+    std::move(documents.texts.begin(), documents.texts.end(), std::back_inserter(texts));
+  }
+  if (empty > 0)
+    corpus.notes.push_back(fmt::format("{}: {} empty documents skipped", names_of(files), empty));
+  return texts;
+}
+
+std::vector<std::string> take_texts(std::vector<TextExample> examples) {
+  std::vector<std::string> texts;
+  texts.reserve(examples.size());
+  for (TextExample& example : examples) texts.push_back(std::move(example.a));
+  return texts;
+}
+
+void hold_out_tenth(std::vector<std::string> texts, const std::filesystem::path& path, Purpose purpose,
+                    Corpus& corpus) {
+  std::vector<TextExample> examples;
+  examples.reserve(texts.size());
+  for (std::string& text : texts) examples.push_back({.a = std::move(text), .b = {}, .label = -1});
+  const auto count = examples.size();
+  TextTask parted;
+  hold_out_tenth(std::move(examples), parted);
+  if (purpose == Purpose::kTrain && parted.train.empty()) {
+    throw DataError(
+        "{} holds a single document, too few to train and test on; give more, or part it with "
+        "--set task.documents=line",
+        path.string());
+  }
+  corpus.notes.push_back(fmt::format("{}: {} of {} documents held out as the test split, by their hash",
+                                     path.string(), parted.test.size(), count));
+  corpus.test = take_texts(std::move(parted.test));
+  if (purpose == Purpose::kTrain) corpus.train = take_texts(std::move(parted.train));
+}
+
+void load_folder(const CorpusSource& source, Purpose purpose, Corpus& corpus) {
+  Splits splits = splits_of(source);
+  const bool named = !splits.train.empty();
+  Paths train = named ? splits.train : splits.other;
+  Paths test = !splits.valid.empty() ? splits.valid : splits.test;
+  if (train.empty() && !splits.valid.empty() && !splits.test.empty()) {
+    train = splits.test;
+    if (bytes_in(train) < bytes_in(test)) std::swap(train, test);
+    corpus.notes.push_back(
+        fmt::format("{} has no file named train: {}, the larger, is trained on and {} tested on",
+                    source.path.string(), names_of(train), names_of(test)));
+  } else {
+    if (!splits.valid.empty() && !splits.test.empty())
+      corpus.notes.push_back(
+          fmt::format("{} left alone: {} is the test split", names_of(splits.test), names_of(splits.valid)));
+    if (named && !splits.other.empty())
+      corpus.notes.push_back(
+          fmt::format("{} left alone: its name is that of no split", names_of(splits.other)));
+  }
+  if (train.empty()) std::swap(train, test);
+  if (test.empty()) return hold_out_tenth(read_all(train, source, corpus), source.path, purpose, corpus);
+  corpus.test = read_all(test, source, corpus);
+  if (purpose == Purpose::kTrain) corpus.train = read_all(train, source, corpus);
+}
+
+}  // namespace
+
+Corpus load_corpus(const CorpusSource& source, Purpose purpose) {
+  if (!among(source.documents, {"auto", "line", "blank"})) {
+    throw ConfigError("--set task.documents must be auto, line or blank, got \"{}\"", source.documents);
+  }
+  Corpus corpus;
+  if (source.path.empty()) {
+    TextTask definitions = load_supersense({}, purpose);
+    corpus.train = take_texts(std::move(definitions.train));
+    corpus.test = take_texts(std::move(definitions.test));
+    corpus.notes.emplace_back("the documents are WordNet's definitions; give others with --data");
+    return corpus;
+  }
+  std::error_code unreadable;  // reading says why
+  if (std::filesystem::is_directory(source.path, unreadable)) {
+    load_folder(source, purpose, corpus);
+    return corpus;
+  }
+  std::vector<std::string> texts = read_all({source.path}, source, corpus);
+  if (purpose == Purpose::kTrain) {
+    hold_out_tenth(std::move(texts), source.path, purpose, corpus);
+  } else {
+    corpus.test = std::move(texts);
+  }
+  return corpus;
+}
+
+}  // namespace syncopate::corpora

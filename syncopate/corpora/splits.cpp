@@ -1,0 +1,117 @@
+#include "syncopate/corpora/splits.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::corpora {
+namespace {
+
+constexpr const char* kTestWords[] = {"dev", "validation", "valid", "test"};
+
+std::string lower_stem(const std::filesystem::path& path) {
+  std::string stem = path.stem().string();
+  for (char& c : stem) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return stem;
+}
+
+std::string names_of(const std::vector<std::filesystem::path>& files) {
+  constexpr size_t kShown = 12;
+  std::vector<std::string> names;
+  for (const auto& file : files) {
+    if (names.size() == kShown) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(file.filename().string());
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+[[noreturn]] void missing(const std::filesystem::path& folder, std::string_view what,
+                          const std::vector<std::string>& endings,
+                          const std::vector<std::filesystem::path>& files) {
+  throw DataError(
+      "{} holds no {} with an ending of {} (files there: {}); name one so, or give a file with --data",
+      folder.string(), what, fmt::join(endings, ", "), names_of(files));
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path& folder,
+                                                     const std::vector<std::string>& endings) {
+  std::vector<std::filesystem::path> files;
+  std::error_code failed;
+  std::filesystem::directory_iterator entries(folder, failed), end;
+  for (; !failed && entries != end; entries.increment(failed)) {
+    std::error_code unreadable;  // such an entry is no candidate
+    if (!entries->is_regular_file(unreadable)) continue;
+    const std::string ending = entries->path().extension().string();
+    if (std::find(endings.begin(), endings.end(), ending) != endings.end()) files.push_back(entries->path());
+  }
+  if (failed) {
+    throw DataError("the folder {} cannot be listed ({}); check its permissions", folder.string(),
+                    failed.message());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::optional<std::filesystem::path> find_named(const std::vector<std::filesystem::path>& files,
+                                                std::string_view word) {
+  std::vector<std::filesystem::path> same, containing;
+  for (const auto& file : files) {
+    const std::string stem = lower_stem(file);
+    if (stem == word) same.push_back(file);
+    if (stem.find(word) != std::string::npos) containing.push_back(file);
+  }
+  const auto& candidates = same.empty() ? containing : same;
+  if (candidates.empty()) return std::nullopt;
+  if (candidates.size() > 1) {
+    throw DataError(
+        "{} has several files that could be \"{}\": {}; leave one there, or give a file with --data",
+        candidates.front().parent_path().string(), word, names_of(candidates));
+  }
+  return candidates.front();
+}
+
+void require_data(const std::filesystem::path& data, std::string_view form) {
+  std::error_code unreadable;  // says no more than that the file cannot be used
+  if (std::filesystem::exists(data, unreadable)) return;
+  throw DataError("{} does not exist; give {} with --data", data.string(), form);
+}
+
+std::filesystem::path find_training_file(const std::filesystem::path& folder,
+                                         const std::vector<std::string>& endings) {
+  const auto files = files_with_ending(folder, endings);
+  const auto train = find_named(files, "train");
+  if (!train) missing(folder, "training file named train", endings, files);
+  return *train;
+}
+
+SplitFiles find_splits(const std::filesystem::path& data, const std::vector<std::string>& endings,
+                       Purpose purpose) {
+  std::error_code unreadable;  // read_file says why
+  if (!std::filesystem::is_directory(data, unreadable)) return {.train = {}, .test = data, .one_file = true};
+  SplitFiles found;
+  if (purpose == Purpose::kTrain) found.train = find_training_file(data, endings);
+  const auto files = files_with_ending(data, endings);
+  std::vector<std::filesystem::path> others;  // "train_without_test" is no test file
+  for (const auto& file : files) {
+    if (lower_stem(file).find("train") == std::string::npos) others.push_back(file);
+  }
+  for (const char* word : kTestWords) {
+    if (const auto test = find_named(others, word)) {
+      found.test = *test;
+      return found;
+    }
+  }
+  missing(data, "test file named dev, validation, valid or test", endings, files);
+}
+
+}  // namespace syncopate::corpora

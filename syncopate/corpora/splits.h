@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "syncopate/corpora/text_task.h"
+
+namespace syncopate::corpora {
+
+/// The files that --data stands for.
+struct SplitFiles {
+  std::filesystem::path train;  ///< empty unless a folder was given for training
+  std::filesystem::path test;   ///< of one file: that file, from which training holds out a tenth
+  bool one_file = false;
+};
+
+/// The folder's files with one of the `endings` (".tsv"), in the order of their names.
+std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path& folder,
+                                                     const std::vector<std::string>& endings);
+
+/// The file among `files` whose stem is `word`, else the only one whose stem contains it, in any case;
+/// nothing where none does. Throws DataError, naming the candidates, where several do alike.
+std::optional<std::filesystem::path> find_named(const std::vector<std::filesystem::path>& files,
+                                                std::string_view word);
+
+/// Throws DataError unless `data` exists; `form` says what to give ("a folder with ..., or a file").
+void require_data(const std::filesystem::path& data, std::string_view form);
+
+/// A folder's training file is named `train`; its test file `dev`, `validation`, `valid` or `test`, the
+/// first of these that is there. Names need only contain these words where that leaves one file. Throws
+/// DataError when a file is missing or several fit alike.
+SplitFiles find_splits(const std::filesystem::path& data, const std::vector<std::string>& endings,
+                       Purpose purpose);
+
+/// The training file of a folder, found as find_splits does.
+std::filesystem::path find_training_file(const std::filesystem::path& folder,
+                                         const std::vector<std::string>& endings);
+
+}  // namespace syncopate::corpora

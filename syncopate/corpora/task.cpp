@@ -1,0 +1,43 @@
+#include "syncopate/corpora/task.h"
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/corpora/csv_task.h"
+#include "syncopate/corpora/glue.h"
+#include "syncopate/corpora/wordnet/hypernym.h"
+#include "syncopate/corpora/wordnet/wordnet.h"
+
+namespace syncopate::corpora {
+namespace {
+
+void require_path(const TextSource& source, const char* form) {
+  if (source.path.empty()) {
+    throw ConfigError("the task {} needs its data: give a folder with {}, or a file, with --data",
+                      source.task, form);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names{"supersense", "hypernym", "csv"};
+  for (const GlueFormat& format : glue_formats()) names.push_back(format.name);
+  return names;
+}
+
+TextTask load_task(const TextSource& source, Purpose purpose) {
+  if (source.task == "supersense") return load_supersense(source.path, purpose);
+  if (source.task == "hypernym") return load_hypernym(source.path, purpose);
+  if (source.task == "csv") {
+    require_path(source, "train.csv and test.csv");
+    return load_csv(source, purpose);
+  }
+  for (const GlueFormat& format : glue_formats()) {
+    if (format.name != source.task) continue;
+    require_path(source, "train.tsv and dev.tsv");
+    return load_glue(format, source.path, purpose);
+  }
+  throw ConfigError("unknown task \"{}\"{}", source.task, suggestion(source.task, task_names()));
+}
+
+}  // namespace syncopate::corpora

@@ -1,0 +1,58 @@
+#include "syncopate/corpora/text_task.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+
+namespace syncopate::corpora {
+
+uint64_t stable_hash(std::string_view bytes) {
+  uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3ULL;
+  return mix(hash);
+}
+
+void hold_out(std::vector<TextExample> examples, const std::vector<uint64_t>& keys, int64_t count,
+              TextTask& task) {
+  check(examples.size() == keys.size(), "one key per example");
+  check(count >= 0 && count <= static_cast<int64_t>(keys.size()), "no more held out than there are");
+  std::vector<size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
+  std::vector<char> held(keys.size(), 0);
+  for (int64_t i = 0; i < count; ++i) held[order[static_cast<size_t>(i)]] = 1;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    (held[i] != 0 ? task.test : task.train).push_back(std::move(examples[i]));
+  }
+}
+
+void hold_out_tenth(std::vector<TextExample> examples, TextTask& task) {
+  std::vector<uint64_t> keys;
+  keys.reserve(examples.size());
+  for (const TextExample& example : examples) keys.push_back(stable_hash(example.a + '\t' + example.b));
+  const auto count = static_cast<int64_t>(examples.size());
+  hold_out(std::move(examples), keys, count == 0 ? 0 : std::max<int64_t>(1, count / 10), task);
+}
+
+void hold_out_of_one_file(const std::filesystem::path& path, TextTask& task) {
+  if (task.test.size() < 2) {
+    throw DataError("{} has one example, too few to train and test on", path.string());
+  }
+  std::vector<TextExample> all = std::exchange(task.test, {});
+  hold_out_tenth(std::move(all), task);
+}
+
+std::vector<std::string_view> texts_of(const std::vector<TextExample>& examples) {
+  std::vector<std::string_view> texts;
+  for (const TextExample& example : examples) {
+    texts.push_back(example.a);
+    if (!example.b.empty()) texts.push_back(example.b);
+  }
+  return texts;
+}
+
+}  // namespace syncopate::corpora

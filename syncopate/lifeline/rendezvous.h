@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "syncopate/lifeline/lifeline.h"
+#include "syncopate/lifeline/server.h"
+
+namespace syncopate::lifeline {
+
+/// How the workers of a run find each other.
+struct RendezvousPoint {
+  enum class Kind {
+    kServed,   ///< somebody else (our launcher) serves at `address`
+    kAddress,  ///< rank 0 serves at `address`
+    kFile,     ///< one machine: rank 0 serves on loopback and writes port and key into `file`
+    kAgent,    ///< torchrun's agent keeps a store at `address`: rank 0 serves at that host and says its port
+               ///< there
+  };
+  Kind kind = Kind::kServed;
+  Address address;
+  std::string key;  ///< what workers show to the server; made up where rank 0 serves by file or agent
+  std::filesystem::path file;  ///< kFile
+  std::string topic;           ///< kAgent: distinguishes restarts of the same job
+};
+
+/// A key-value store that somebody else keeps: all that a rendezvous needs of torchrun's agent.
+class AgentStore {
+ public:
+  virtual ~AgentStore() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  virtual std::string get(const std::string& key) = 0;  ///< waits for the key
+};
+using OpenAgentStore =
+    std::function<std::unique_ptr<AgentStore>(const Address& address, std::chrono::milliseconds timeout)>;
+
+/// A rank's connection to the run; the server is null where somebody else serves.
+struct Connection {
+  std::unique_ptr<LifelineServer> server;
+  std::shared_ptr<Lifeline> lifeline;
+};
+
+/// Every rank has a lifeline when this returns; throws CommError when that takes longer than `timeout`.
+/// `open_store` is needed for kAgent alone.
+Connection rendezvous(const RendezvousPoint& point, int rank, int size, std::chrono::milliseconds timeout,
+                      const OpenAgentStore& open_store = {});
+
+/// 128 random bits in hexadecimal.
+std::string random_key();
+
+}  // namespace syncopate::lifeline

@@ -1,0 +1,289 @@
+#include "syncopate/lifeline/server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "syncopate/base/error.h"
+#include "syncopate/lifeline/key_values.h"
+#include "syncopate/lifeline/protocol.h"
+#include "syncopate/lifeline/roster.h"
+#include "syncopate/lifeline/wire.h"
+
+namespace syncopate::lifeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Peer {
+  explicit Peer(Socket socket) : channel(std::move(socket)) {}
+  Channel channel;
+  int rank = -1;  ///< until its hello
+};
+
+}  // namespace
+
+/// The thread and what it serves. `mutex_` guards everything but the descriptors polled.
+class LifelineServer::Loop {
+ public:
+  explicit Loop(const LifelineServerOptions& options)
+      : options_(options),
+        listener_(listen_at({options.host, options.port})),
+        address_{options.host, local_address(listener_).port},
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        beat_(beat_interval(options.timeout)),
+        roster_(options.size, options.timeout, Clock::now()),
+        thread_([this] { run(); }) {}
+
+  ~Loop() { stop(false); }
+
+  void stop(bool orderly) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!thread_.joinable()) return;
+      stopping_ = true;
+      if (orderly) tell_all(Packer(FrameKind::kClosing));
+    }
+    wake();
+    thread_.join();
+    peers_.clear();
+    listener_.close();
+  }
+
+  void declare(const Failure& failure) {
+    const std::lock_guard lock(mutex_);
+    announce(failure);
+    wake();
+  }
+
+  int port() const { return address_.port; }
+
+  template <typename Read>
+  auto look(Read read) const {
+    const std::lock_guard lock(mutex_);
+    return read(roster_, failure_);
+  }
+
+ private:
+  void wake() {
+    const uint64_t one = 1;
+    (void)!::write(wake_.fd(), &one, sizeof one);
+  }
+
+  void run() {
+    Clock::time_point last = Clock::now(), next_beat = last;
+    while (true) {
+      std::vector<pollfd> watched{{listener_.fd(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}};
+      {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+        for (const Peer& peer : peers_) {
+          const short events = peer.channel.unsent() ? POLLIN | POLLOUT : POLLIN;
+          watched.push_back({peer.channel.fd(), events, 0});
+        }
+      }
+      ::poll(watched.data(), watched.size(), static_cast<int>(beat_.count()));
+      const std::lock_guard lock(mutex_);
+      const Clock::time_point now = Clock::now();
+      if (now - last > 5 * beat_) roster_.excuse(now - last);
+      last = now;
+      uint64_t ignored = 0;
+      (void)!::read(wake_.fd(), &ignored, sizeof ignored);
+      for (Peer& peer : peers_) serve(peer, now);
+      peers_.remove_if([](const Peer& peer) { return !peer.channel.open(); });
+      while (auto socket = accept_from(listener_)) peers_.emplace_back(std::move(*socket));
+      if (now >= next_beat) {
+        next_beat = now + beat_;
+        tell_all(Packer(FrameKind::kBeat));
+        if (const auto overdue = roster_.overdue(now)) announce(*overdue);
+      }
+    }
+  }
+
+  void serve(Peer& peer, Clock::time_point now) {
+    peer.channel.flush();
+    const bool alive = peer.channel.fill();
+    try {
+      while (const auto frame = peer.channel.next()) {
+        Unpacker fields(*frame);
+        if (peer.rank < 0) {
+          welcome(peer, fields, now);
+        } else {
+          handle(peer, fields, now);
+        }
+        if (!peer.channel.open()) return;
+      }
+    } catch (const CommError&) {  // a stranger, or a broken worker: hang up
+      lose(peer);
+      return;
+    }
+    if (!alive) lose(peer);
+  }
+
+  void lose(Peer& peer) {
+    peer.channel.close();
+    if (peer.rank >= 0 && !roster_.has_left(peer.rank))
+      announce(died(peer.rank, roster_.status_of(peer.rank)));
+  }
+
+  void welcome(Peer& peer, Unpacker& hello, Clock::time_point now) {
+    const bool ours = hello.kind() == FrameKind::kHello && hello.number() == kMagic;
+    if (!ours) throw CommError("a stranger");
+    const std::string key = hello.text();
+    const int rank = static_cast<int>(hello.number()), size = static_cast<int>(hello.number());
+    std::string refusal;
+    if (key != options_.key) {
+      refusal = fmt::format("the rendezvous {} belongs to another run", address_.text());
+    } else if (size != options_.size) {
+      refusal =
+          fmt::format("rank {} expects {} workers but the run at {} has {}; give all the same --world-size",
+                      rank, size, address_.text(), options_.size);
+    } else if (rank < 0 || rank >= options_.size || roster_.is_joined(rank)) {
+      refusal = fmt::format("rank {} is already taken at {}; give each worker its own --rank below {}", rank,
+                            address_.text(), options_.size);
+    }
+    if (!refusal.empty()) {
+      peer.channel.send(Packer(FrameKind::kRefused).text(refusal));
+      peer.channel.close();
+      return;
+    }
+    peer.rank = rank;
+    roster_.joined(rank, now);
+    peer.channel.send(Packer(FrameKind::kWelcome).number(options_.host_rank));
+    if (failure_) peer.channel.send(pack(*failure_));
+    if (options_.host_rank >= 0)
+      peer.channel.send(pack(options_.host_rank, roster_.status_of(options_.host_rank)));
+    if (roster_.all_joined()) answer(keys_.set(kAllJoined, "yes"), "yes");
+  }
+
+  void handle(Peer& peer, Unpacker& fields, Clock::time_point now) {
+    const int rank = peer.rank;
+    switch (fields.kind()) {
+      case FrameKind::kBeat:
+        return roster_.beat(rank, fields.number() != 0, now);
+      case FrameKind::kStatus: {
+        fields.number();
+        Status status;
+        status.step = fields.number();
+        status.phase = fields.text();
+        if (rank == options_.host_rank) tell_all(pack(rank, status));
+        return roster_.status(rank, std::move(status), now);
+      }
+      case FrameKind::kGoodbye:
+        return roster_.left(rank);
+      default:
+        return request(peer, fields, now);
+    }
+  }
+
+  void request(Peer& peer, Unpacker& fields, Clock::time_point now) {
+    const int64_t id = fields.number();
+    const auto reply = [&](int64_t number, std::string_view value = "") {
+      peer.channel.send(Packer(FrameKind::kReply).number(id).number(number).text(value));
+    };
+    switch (fields.kind()) {
+      case FrameKind::kFail: {
+        const int code = static_cast<int>(fields.number());
+        announce(reported(peer.rank, roster_.status_of(peer.rank), code, fields.text()));
+        return reply(0);
+      }
+      case FrameKind::kBlame: {
+        const std::string operation = fields.text();
+        const double seconds = static_cast<double>(fields.number()) / 1000;
+        if (!failure_) announce(roster_.culprit(peer.rank, operation, seconds, address_.text(), now));
+        return reply(0);
+      }
+      case FrameKind::kSet: {
+        const std::string key = fields.text(), value = fields.text();
+        answer(keys_.set(key, value), value);
+        return reply(0);
+      }
+      case FrameKind::kGet:
+        if (const std::string* value = keys_.get(fields.text(), {peer.rank, id})) reply(0, *value);
+        return;
+      case FrameKind::kAdd: {
+        const std::string key = fields.text();
+        const auto [sum, readers] = keys_.add(key, fields.number());
+        answer(readers, std::to_string(sum));
+        return reply(sum);
+      }
+      case FrameKind::kCheck: {
+        bool all = true;
+        for (int64_t left = fields.number(); left > 0; --left) all = keys_.has(fields.text()) && all;
+        return reply(all ? 1 : 0);
+      }
+      case FrameKind::kErase:
+        return reply(keys_.erase(fields.text()) ? 1 : 0);
+      case FrameKind::kCount:
+        return reply(keys_.count());
+      default:
+        throw CommError("not a request");
+    }
+  }
+
+  void answer(const KeyValues::Answers& readers, const std::string& value) {
+    for (const KeyValues::Reader& reader : readers) {
+      for (Peer& peer : peers_) {
+        if (peer.rank != reader.rank) continue;
+        peer.channel.send(Packer(FrameKind::kReply).number(reader.id).number(0).text(value));
+      }
+    }
+  }
+
+  void announce(const Failure& failure) {
+    if (failure_) return;
+    failure_ = failure;
+    tell_all(pack(failure));
+  }
+
+  void tell_all(const Packer& frame) {
+    for (Peer& peer : peers_) {
+      if (peer.rank >= 0) peer.channel.send(frame);
+    }
+  }
+
+  const LifelineServerOptions options_;
+  Socket listener_;
+  const Address address_;
+  const Socket wake_;
+  const std::chrono::milliseconds beat_;
+  mutable std::mutex mutex_;
+  Roster roster_;
+  KeyValues keys_;
+  std::optional<Failure> failure_;
+  std::list<Peer> peers_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+LifelineServer::LifelineServer(const LifelineServerOptions& options)
+    : loop_(std::make_unique<Loop>(options)) {}
+LifelineServer::~LifelineServer() = default;
+
+int LifelineServer::port() const { return loop_->port(); }
+void LifelineServer::declare(const Failure& failure) { loop_->declare(failure); }
+void LifelineServer::close() { loop_->stop(true); }
+
+std::optional<Failure> LifelineServer::failure() const {
+  return loop_->look([](const Roster&, const std::optional<Failure>& failure) { return failure; });
+}
+
+Status LifelineServer::status_of(int rank) const {
+  return loop_->look([rank](const Roster& roll, const auto&) { return roll.status_of(rank); });
+}
+
+bool LifelineServer::joined(int rank) const {
+  return loop_->look([rank](const Roster& roll, const auto&) { return roll.is_joined(rank); });
+}
+
+bool LifelineServer::left(int rank) const {
+  return loop_->look([rank](const Roster& roll, const auto&) { return roll.has_left(rank); });
+}
+
+}  // namespace syncopate::lifeline

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "syncopate/lifeline/failure.h"
+
+namespace syncopate::lifeline {
+
+struct LifelineServerOptions {
+  std::string host = "127.0.0.1";  ///< listens at this address alone
+  int port = 0;                    ///< 0: any free one
+  int size = 1;
+  std::chrono::milliseconds timeout{20000};  ///< a rank silent for longer has hung
+  int host_rank = -1;                        ///< whose process this is in; -1: the launcher's
+  std::string key;                           ///< workers must show the same
+};
+
+/// Where the workers of a run meet: a small key-value store for the rendezvous, and one lifeline per rank, so
+/// that a death is known at once, with what the rank was doing. A thread of its own serves it.
+class LifelineServer {
+ public:
+  explicit LifelineServer(
+      const LifelineServerOptions& options);  ///< throws CommError (port taken, not our address)
+  ~LifelineServer();  ///< just stops: to the workers it looks like a death, unless close() was called
+  LifelineServer(const LifelineServer&) = delete;
+  LifelineServer& operator=(const LifelineServer&) = delete;
+
+  int port() const;
+  std::optional<Failure> failure() const;  ///< the first one
+  void declare(const Failure& failure);    ///< tells all ranks, unless there was one before
+  Status status_of(int rank) const;
+  bool joined(int rank) const;
+  bool left(int rank) const;  ///< said goodbye
+  void close();               ///< the orderly end: tells the workers that are still there
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace syncopate::lifeline

@@ -1,0 +1,168 @@
+#include "syncopate/nn/bert/bert.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/nn/layers/initialize.h"
+#include "syncopate/nn/layers/layers_plain.h"
+
+namespace syncopate::nn {
+namespace {
+
+/// Where a layer's dropouts draw their noise; the embeddings have site 0, the head the one after the last
+/// layer's.
+enum Site : int64_t { kProbs, kAttentionOutput, kInner, kFeedForwardOutput, kSitesPerLayer };
+
+/// 0 where a position is real, hugely negative where it is padding; undefined when the batch has no padding.
+at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
+  const auto found = batch.fields.find("attention_mask");
+  if (found == batch.fields.end()) return {};
+  const at::Tensor& mask_BL = found->second;
+  if (batch.real_tokens == mask_BL.numel()) return {};
+  if (mask_BL.is_cpu() && mask_BL.ne(0).all().item<bool>()) return {};
+  return mask_BL.eq(0).to(options).mul(std::numeric_limits<float>::lowest());
+}
+
+}  // namespace
+
+Bert::Bert(const BertConfig& config, Reads reads) : config_(config), reads_(reads) {
+  config_.validate();
+  const int64_t D = config_.hidden, F = config_.ffn;
+  embeddings_ = {parameter({config_.vocab_size, D}), parameter({config_.max_positions, D}),
+                 parameter({config_.type_vocab, D}), norm_params(D)};
+  for (int64_t i = 0; i < config_.layers; ++i) {
+    const AttentionParams attention = {linear_params(D, D), linear_params(D, D), linear_params(D, D),
+                                       linear_params(D, D), norm_params(D)};
+    layers_.push_back({attention, {linear_params(F, D), linear_params(D, F), norm_params(D)}});
+  }
+}
+
+std::vector<tensor::NamedTensor> Bert::parameters() const {
+  std::vector<tensor::NamedTensor> all;
+  const auto add = [&](const std::string& name, const auto& pair) {
+    all.push_back({name + ".weight", pair.weight});
+    all.push_back({name + ".bias", pair.bias});
+  };
+  all.push_back({"bert.embeddings.word_embeddings.weight", embeddings_.word});
+  all.push_back({"bert.embeddings.position_embeddings.weight", embeddings_.position});
+  all.push_back({"bert.embeddings.token_type_embeddings.weight", embeddings_.type});
+  add("bert.embeddings.LayerNorm", embeddings_.norm);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const std::string layer = fmt::format("bert.encoder.layer.{}.", i);
+    add(layer + "attention.self.query", layers_[i].attention.query);
+    add(layer + "attention.self.key", layers_[i].attention.key);
+    add(layer + "attention.self.value", layers_[i].attention.value);
+    add(layer + "attention.output.dense", layers_[i].attention.output);
+    add(layer + "attention.output.LayerNorm", layers_[i].attention.norm);
+    add(layer + "intermediate.dense", layers_[i].feed_forward.up);
+    add(layer + "output.dense", layers_[i].feed_forward.down);
+    add(layer + "output.LayerNorm", layers_[i].feed_forward.norm);
+  }
+  for (const auto& named : head_parameters()) all.push_back(named);
+  return all;
+}
+
+std::vector<at::Tensor> Bert::row_tables() const {
+  if (reads_ == Reads::kMasked || !embeddings_.word.is_cpu()) return {};
+  return {embeddings_.word};
+}
+
+std::vector<tensor::RowUse> Bert::rows_used(const Batch& batch) const {
+  if (row_tables().empty()) return {};
+  return {{embeddings_.word, batch.at("input_ids").flatten()}};
+}
+
+void Bert::set_mode(Mode mode) {
+  mode_ = mode;
+  if (mode.training) seed_device_noise(embeddings_.word.device(), mode.noise_key);
+}
+
+Noise Bert::noise(int64_t site, double rate, int64_t row_step) const {
+  if (!mode_.training || rate <= 0) return {};
+  Noise made = make_noise(mix_key(mode_.noise_key, site), rate);
+  made.row_step = row_step;
+  return made;
+}
+
+at::Tensor Bert::embed_batch(const Batch& batch) const {
+  const at::Tensor& ids_BL = batch.at("input_ids");
+  const auto types = batch.fields.find("token_type_ids");
+  const at::Tensor types_BL = types == batch.fields.end() ? at::zeros_like(ids_BL) : types->second;
+  if (ids_BL.size(1) > config_.max_positions) {
+    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower --max-length",
+                    ids_BL.size(1), config_.max_positions);
+  }
+  // On another device the check would wait for it; its own kernels check there.
+  if (ids_BL.is_cpu() && ids_BL.numel() > 0) {
+    const int64_t least = ids_BL.min().item<int64_t>(), most = ids_BL.max().item<int64_t>();
+    if (least < 0 || most >= config_.vocab_size) {
+      throw DataError(
+          "token number {} is outside the model's vocabulary of {}; use the vocab.txt of this model",
+          least < 0 ? least : most, config_.vocab_size);
+    }
+    if (types_BL.min().item<int64_t>() < 0 || types_BL.max().item<int64_t>() >= config_.type_vocab) {
+      throw DataError("a batch has a token type outside the model's {}", config_.type_vocab);
+    }
+  }
+  const auto run = plain_ ? plain::embed : embed;
+  return run(embeddings_, ids_BL, types_BL, config_.pad_token, config_.layer_norm_eps,
+             noise(0, config_.hidden_dropout));
+}
+
+at::Tensor Bert::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                        const Batch& batch) const {
+  const Layer& params = layers_[static_cast<size_t>(layer)];
+  const int64_t site = 1 + layer * kSitesPerLayer;
+  const bool partial = layer + 1 == config_.layers && !whole_last_layer_;
+  const bool first_only = partial && reads_ == Reads::kFirst;
+  // The noise of a first position is the same when others are left out.
+  const int64_t step = first_only ? batch.at("input_ids").size(1) : 1;
+  AttentionOptions attention;
+  attention.heads = config_.heads;
+  attention.eps = config_.layer_norm_eps;
+  attention.first_only = first_only;
+  attention.probs_noise = noise(site + kProbs, config_.attention_dropout, step);
+  attention.output_noise = noise(site + kAttentionOutput, config_.hidden_dropout, step);
+  FeedForwardOptions feed;
+  feed.activation = config_.activation;
+  feed.eps = config_.layer_norm_eps;
+  feed.inner_noise = noise(site + kInner, config_.inner_dropout, step);
+  feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, step);
+  at::Tensor attended_BQD = (plain_ ? plain::attend : attend)(params.attention, x_BLD, mask_BL, attention);
+  if (partial && reads_ == Reads::kMasked) attended_BQD = masked_rows(attended_BQD, batch);
+  return (plain_ ? plain::feed_forward : feed_forward)(params.feed_forward, attended_BQD, feed);
+}
+
+at::Tensor Bert::masked_rows(const at::Tensor& hidden_BLD, const Batch& batch) {
+  return hidden_BLD.flatten(0, 1).index_select(0, batch.at("masked")).unsqueeze(0);
+}
+
+Noise Bert::head_noise(double rate) const { return noise(1 + config_.layers * kSitesPerLayer, rate); }
+
+at::Tensor Bert::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
+  check(0 <= range.first && range.first <= range.last && range.last <= depth(),
+        "a range of layers the model lacks");
+  const at::Tensor mask_BL = additive_mask(batch, embeddings_.word.options().requires_grad(false));
+  for (int i = range.first; i < range.last; ++i) {
+    if (i == 0) {
+      hidden = embed_batch(batch);
+    } else if (i + 1 < depth()) {
+      hidden = encode(i - 1, hidden, mask_BL, batch);
+    } else {
+      hidden = head(hidden, batch);
+    }
+  }
+  return hidden;
+}
+
+void Bert::set_dropout(double rate, double inner) {
+  config_.set_dropout(rate);
+  config_.inner_dropout = inner;
+  config_.validate();
+}
+
+}  // namespace syncopate::nn

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "syncopate/nn/bert/bert_config.h"
+#include "syncopate/nn/layers/layers.h"
+#include "syncopate/nn/model.h"
+
+namespace syncopate::nn {
+
+/// BERT's embeddings and encoder under Hugging Face's names; a subclass is a head on top (bert_heads.h).
+/// Layer 0 is the embeddings, layers 1..n the encoder, layer n+1 the head.
+class Bert : public Model {
+ public:
+  const BertConfig& config() const { return config_; }
+  void set_dropout(double rate, double inner);  ///< at BERT's places; after the activation
+  void set_label_smoothing(double share) { smoothing_ = share; }
+  /// Computes all positions of the last layer, also those that the head does not read: slower, for
+  /// comparison. Loss and gradients are the same.
+  void set_whole_last_layer(bool whole) { whole_last_layer_ = whole; }
+  /// Uses ATen's plain operations instead of our kernels: slower, for comparison.
+  void set_plain(bool plain) { plain_ = plain; }
+
+  std::vector<tensor::NamedTensor> parameters() const override;
+  void set_mode(Mode mode) override;
+  int depth() const override { return static_cast<int>(config_.layers) + 2; }
+  using Model::forward;
+  /// The word embeddings, unless a decoder is tied to them or they are on a device where rows are not worth
+  /// the bookkeeping.
+  std::vector<at::Tensor> row_tables() const override;
+  std::vector<tensor::RowUse> rows_used(const Batch& batch) const override;
+  /// Throws DataError for tokens or lengths the model has no embedding for.
+  at::Tensor forward(at::Tensor hidden_BLD, const Batch& batch, LayerRange layers) override;
+
+  /// Fresh values that depend on `seed` alone: normal(0, initializer_range), biases 0, norms 1.
+  void initialize(uint64_t seed);
+  void initialize_head(uint64_t seed);  ///< the head alone
+
+  /// The parameters that are the head's, named as in `parameters`; the last ones there.
+  virtual std::vector<tensor::NamedTensor> head_parameters() const = 0;
+  /// transformers' class of this model.
+  virtual const char* architecture() const = 0;
+
+ protected:
+  /// Which positions of the last layer the head reads.
+  enum class Reads { kFirst, kMasked, kAll };
+
+  Bert(const BertConfig& config, Reads reads);  ///< parameters not yet set; throws ConfigError
+  virtual at::Tensor head(const at::Tensor& hidden, const Batch& batch) const = 0;
+
+  const at::Tensor& word_table() const { return embeddings_.word; }
+  Noise head_noise(double rate) const;
+  double smoothing() const { return mode_.training ? smoothing_ : 0; }
+  BertConfig& settings() { return config_; }
+  bool whole_last_layer() const { return whole_last_layer_; }
+  /// The masked positions' rows, [1, M, D].
+  static at::Tensor masked_rows(const at::Tensor& hidden_BLD, const Batch& batch);
+
+ private:
+  struct Layer {
+    AttentionParams attention;
+    FeedForwardParams feed_forward;
+  };
+
+  Noise noise(int64_t site, double rate, int64_t row_step = 1) const;
+  at::Tensor embed_batch(const Batch& batch) const;
+  at::Tensor encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                    const Batch& batch) const;
+
+  BertConfig config_;
+  Reads reads_;
+  EmbeddingParams embeddings_;
+  std::vector<Layer> layers_;
+  Mode mode_;
+  double smoothing_ = 0;
+  bool whole_last_layer_ = false;
+  bool plain_ = false;
+};
+
+}  // namespace syncopate::nn

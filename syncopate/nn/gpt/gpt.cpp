@@ -1,0 +1,193 @@
+#include "syncopate/nn/gpt/gpt.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/nn/layers/causal_attention.h"
+#include "syncopate/nn/layers/cross_entropy.h"
+#include "syncopate/nn/layers/drop.h"
+#include "syncopate/nn/layers/head_loss.h"
+#include "syncopate/nn/layers/initialize.h"
+
+namespace syncopate::nn {
+namespace {
+
+/// Where a block's dropouts draw their noise; the embeddings have site 0.
+enum Site : int64_t { kProbs, kAttended, kFed, kSitesPerBlock };
+
+/// Weights are [in, out], as Hugging Face keeps GPT-2's.
+LinearParams input_first(int64_t in, int64_t out) { return {parameter({in, out}), parameter({out})}; }
+
+at::Tensor linear(const at::Tensor& x_BLI, const LinearParams& params) {
+  const at::Tensor out_NO = at::addmm(params.bias, x_BLI.reshape({-1, x_BLI.size(2)}), params.weight);
+  return out_NO.view({x_BLI.size(0), x_BLI.size(1), params.weight.size(1)});
+}
+
+/// 0 where a position is real, hugely negative where it is padding; undefined when the batch has no padding.
+at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
+  const auto found = batch.fields.find("attention_mask");
+  if (found == batch.fields.end()) return {};
+  const at::Tensor& mask_BL = found->second;
+  if (batch.real_tokens == mask_BL.numel()) return {};
+  if (mask_BL.is_cpu() && mask_BL.ne(0).all().item<bool>()) return {};
+  // The lowest number of the type at hand: one of fp32 would become infinite, and a row of those no number.
+  double lowest = std::numeric_limits<float>::lowest();
+  if (options.dtype() == at::kHalf) lowest = std::numeric_limits<at::Half>::lowest();
+  if (options.dtype() == at::kBFloat16) lowest = std::numeric_limits<at::BFloat16>::lowest();
+  return mask_BL.eq(0).to(options).mul(lowest);
+}
+
+}  // namespace
+
+Gpt::Gpt(const GptConfig& config) : config_(config) {
+  config_.validate();
+  const int64_t D = config_.hidden, F = config_.ffn;
+  words_VD_ = parameter({config_.vocab_size, D});
+  positions_PD_ = parameter({config_.max_positions, D});
+  for (int64_t i = 0; i < config_.layers; ++i) {
+    blocks_.push_back({norm_params(D), input_first(D, 3 * D), input_first(D, D), norm_params(D),
+                       input_first(D, F), input_first(F, D)});
+  }
+  last_norm_ = norm_params(D);
+}
+
+std::vector<tensor::NamedTensor> Gpt::parameters() const {
+  std::vector<tensor::NamedTensor> all;
+  const auto add = [&](const std::string& name, const auto& pair) {
+    all.push_back({name + ".weight", pair.weight});
+    all.push_back({name + ".bias", pair.bias});
+  };
+  all.push_back({"transformer.wte.weight", words_VD_});
+  all.push_back({"transformer.wpe.weight", positions_PD_});
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const std::string block = fmt::format("transformer.h.{}.", i);
+    add(block + "ln_1", blocks_[i].norm_1);
+    add(block + "attn.c_attn", blocks_[i].qkv);
+    add(block + "attn.c_proj", blocks_[i].attended);
+    add(block + "ln_2", blocks_[i].norm_2);
+    add(block + "mlp.c_fc", blocks_[i].up);
+    add(block + "mlp.c_proj", blocks_[i].down);
+  }
+  add("transformer.ln_f", last_norm_);
+  return all;
+}
+
+void Gpt::set_dropout(double rate) {
+  config_.set_dropout(rate);
+  config_.validate();
+}
+
+void Gpt::set_mode(Mode mode) {
+  mode_ = mode;
+  if (mode.training) seed_device_noise(words_VD_.device(), mode.noise_key);
+}
+
+Noise Gpt::noise(int64_t site, double rate) const {
+  if (!mode_.training || rate <= 0) return {};
+  return make_noise(mix_key(mode_.noise_key, site), rate);
+}
+
+at::Tensor Gpt::embed_batch(const Batch& batch) const {
+  const at::Tensor& ids_BL = batch.at("input_ids");
+  if (ids_BL.size(1) > config_.max_positions) {
+    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower --max-length",
+                    ids_BL.size(1), config_.max_positions);
+  }
+  // On another device the check would wait for it; its own kernels check there.
+  if (ids_BL.is_cpu() && ids_BL.numel() > 0) {
+    const int64_t least = ids_BL.min().item<int64_t>(), most = ids_BL.max().item<int64_t>();
+    if (least < 0 || most >= config_.vocab_size) {
+      throw DataError("token number {} is outside the model's vocabulary of {}; use this model's tokenizer",
+                      least < 0 ? least : most, config_.vocab_size);
+    }
+  }
+  // The head's gradient of the same table is dense and comes first: on the CPU only the rows used are added.
+  const bool sparse = words_VD_.is_cpu() && words_VD_.grad().defined();
+  const at::Tensor sum_BLD =
+      at::embedding(words_VD_, ids_BL, -1, false, sparse) + positions_PD_.narrow(0, 0, ids_BL.size(1));
+  const Noise drawn = noise(0, config_.embedding_dropout);
+  return plain_ ? apply_noise(sum_BLD, drawn) : drop(sum_BLD, drawn);
+}
+
+at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Tensor& mask_BL) const {
+  const Block& block = blocks_[static_cast<size_t>(number)];
+  const int64_t site = 1 + number * kSitesPerBlock;
+  const auto norm = [&](const at::Tensor& x, const NormParams& params) {
+    return at::layer_norm(x, {config_.hidden}, params.weight, params.bias, config_.layer_norm_eps);
+  };
+  const auto join = [&](const at::Tensor& residual, const at::Tensor& x, int64_t place) {
+    const Noise drawn = noise(site + place, config_.residual_dropout);
+    return plain_ ? residual + apply_noise(x, drawn) : add_dropped(residual, x, drawn);
+  };
+  const at::Tensor qkv_BLE = linear(norm(x_BLD, block.norm_1), block.qkv);
+  const at::Tensor context_BLD = causal_attention(qkv_BLE, mask_BL,
+                                                  {.heads = config_.heads,
+                                                   .noise = noise(site + kProbs, config_.attention_dropout),
+                                                   .causal = causal_,
+                                                   .plain = plain_});
+  const at::Tensor y_BLD = join(x_BLD, linear(context_BLD, block.attended), kAttended);
+  const at::Tensor up_BLF = linear(norm(y_BLD, block.norm_2), block.up);
+  const at::Tensor active_BLF = at::gelu(up_BLF, config_.activation == Activation::kGelu ? "none" : "tanh");
+  return join(y_BLD, linear(active_BLF, block.down), kFed);
+}
+
+at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
+  check(0 <= range.first && range.first <= range.last && range.last <= depth(),
+        "a range of layers the model lacks");
+  const at::Tensor mask_BL = additive_mask(batch, words_VD_.options().requires_grad(false));
+  for (int i = range.first; i < range.last; ++i) {
+    if (i == 0) {
+      hidden = embed_batch(batch);
+    } else if (i + 1 < depth()) {
+      hidden = run_block(i - 1, hidden, mask_BL);
+    } else {
+      hidden = at::layer_norm(hidden, {config_.hidden}, last_norm_.weight, last_norm_.bias,
+                              config_.layer_norm_eps);
+      if (!loss_makes_logits()) hidden = at::linear(hidden, words_VD_);
+    }
+  }
+  return hidden;
+}
+
+Loss Gpt::loss(const at::Tensor& output_BLX, const Batch& batch) const {
+  const at::Tensor& labels_BL = batch.at("labels");
+  if (labels_BL.dim() != 2 || labels_BL.sizes() != output_BLX.sizes().slice(0, 2)) {
+    throw DataError("a batch for a language model needs one label for each token; check the task");
+  }
+  check(output_BLX.size(2) == (loss_makes_logits() ? config_.hidden : config_.vocab_size),
+        "the mode changed between a forward pass and its loss");
+  // What position l predicts is compared with label l + 1; the last one predicts nothing.
+  const int64_t B = labels_BL.size(0), L = labels_BL.size(1);
+  const at::Tensor targets_BL = at::full_like(labels_BL, kNoLabel);
+  if (L > 1) targets_BL.narrow(1, 0, L - 1).copy_(labels_BL.narrow(1, 1, L - 1));
+  const at::Tensor rows_NX = output_BLX.reshape({B * L, output_BLX.size(2)});
+  const at::Tensor targets_N = targets_BL.view({B * L});
+  return loss_makes_logits() ? head_loss(rows_NX, words_VD_, targets_N) : cross_entropy(rows_NX, targets_N);
+}
+
+void Gpt::initialize(uint64_t seed) {
+  const double residual = config_.initializer_range / std::sqrt(2.0 * static_cast<double>(config_.layers));
+  uint64_t number = 0;
+  for (const auto& [name, value] : parameters()) {
+    const uint64_t key = mix_key(seed, number++);
+    if (name.ends_with(".bias")) {
+      value.detach().zero_();
+    } else if (value.dim() == 1) {
+      value.detach().fill_(1);
+    } else {
+      fill_normal(value, name.ends_with("c_proj.weight") ? residual : config_.initializer_range, key);
+    }
+  }
+}
+
+std::unique_ptr<Gpt> make_gpt(const GptConfig& config, uint64_t seed) {
+  auto model = std::make_unique<Gpt>(config);
+  model->initialize(seed);
+  return model;
+}
+
+}  // namespace syncopate::nn

@@ -1,0 +1,168 @@
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+#include <memory>
+
+#include "syncopate/nn/layers/fast_layers.h"
+#include "syncopate/nn/layers/fast_norm.h"
+#include "syncopate/nn/layers/fast_support.h"
+
+namespace syncopate::nn::fast {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Queries beside keys and values: columns of one tensor when every position is asked for, so that one
+/// product makes them; a tensor apart when only the first of each example is.
+struct Projections {
+  at::Tensor q;   ///< [N, 3D] (its first D columns are the queries) or [B, D]
+  at::Tensor kv;  ///< the same tensor, or [N, 2D]
+
+  bool joined() const { return q.is_same(kv); }
+  const float* q_data() const { return q.data_ptr<float>(); }
+  const float* k_data() const { return kv.data_ptr<float>() + (joined() ? q.size(1) / 3 : 0); }
+  const float* v_data() const { return k_data() + (joined() ? q.size(1) / 3 : kv.size(1) / 2); }
+};
+
+kernels::AttentionJob attention_job(const Projections& made, int64_t Q, int64_t L, int64_t D,
+                                    const AttentionOptions& options) {
+  kernels::AttentionJob job;
+  job.heads = options.heads;
+  job.head_width = D / options.heads;
+  job.queries = Q;
+  job.length = L;
+  job.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(job.head_width)));
+  job.noise = noise_job(options.probs_noise);
+  job.q = made.q_data();
+  job.k = made.k_data();
+  job.v = made.v_data();
+  job.q_stride = made.q.size(1);
+  job.kv_stride = made.kv.size(1);
+  return job;
+}
+
+/// Runs one of the attention kernels over all heads of all examples.
+template <typename Kernel>
+void for_heads(int64_t heads, const kernels::AttentionJob& job, Kernel kernel) {
+  const auto floats = static_cast<size_t>(kernels::kernels().attention_scratch(job));
+  at::parallel_for(0, heads, 1, [&](int64_t first, int64_t last) {
+    const std::unique_ptr<float[]> scratch(new float[floats]);
+    kernel(job, first, last, scratch.get());
+  });
+}
+
+struct Attend : torch::autograd::Function<Attend> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_BLD, const at::Tensor& query_DD,
+                            const at::Tensor& query_bias_D, const at::Tensor& key_DD,
+                            const at::Tensor& key_bias_D, const at::Tensor& value_DD,
+                            const at::Tensor& value_bias_D, const at::Tensor& output_DD,
+                            const at::Tensor& output_bias_D, const at::Tensor& weight_D,
+                            const at::Tensor& shift_D, const float* mask_BL, const AttentionOptions& options,
+                            bool keep) {
+    const int64_t B = x_BLD.size(0), L = x_BLD.size(1), D = x_BLD.size(2);
+    const int64_t Q = options.first_only ? 1 : L;
+    const at::Tensor x_ND = x_BLD.view({B * L, D});
+    Projections made;
+    if (options.first_only) {
+      made.q = at::addmm(query_bias_D, x_BLD.select(1, 0), query_DD.t());
+      made.kv = at::addmm(at::cat({key_bias_D, value_bias_D}), x_ND, at::cat({key_DD, value_DD}).t());
+    } else {
+      made.q = at::addmm(at::cat({query_bias_D, key_bias_D, value_bias_D}), x_ND,
+                         at::cat({query_DD, key_DD, value_DD}).t());
+      made.kv = made.q;
+    }
+    kernels::AttentionJob job = attention_job(made, Q, L, D, options);
+    const at::Tensor context_MD = at::empty({B * Q, D}, x_BLD.options());
+    const at::Tensor probs = keep ? at::empty({B * options.heads * Q, L}, x_BLD.options()) : at::Tensor();
+    job.mask = mask_BL;
+    job.probs = keep ? probs.data_ptr<float>() : nullptr;
+    job.context = context_MD.data_ptr<float>();
+    for_heads(B * options.heads, job, kernels::kernels().attention);
+
+    const at::Tensor sum_MD = at::mm(context_MD, output_DD.t());
+    const Normed normed = norm_sum(sum_MD, output_bias_D, x_BLD, options.first_only ? L * D : D, weight_D,
+                                   shift_D, options.eps, options.output_noise);
+    ctx->save_for_backward({x_BLD, query_DD, key_DD, value_DD, output_DD, weight_D, made.q,
+                            made.joined() ? at::Tensor() : made.kv, probs, context_MD, sum_MD,
+                            normed.stats_N2});
+    ctx->saved_data["options"] = hold(options);
+    return normed.out_ND.view({B, Q, D});
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor &x_BLD = saved[0], &query_DD = saved[1], &key_DD = saved[2], &value_DD = saved[3];
+    const at::Tensor &output_DD = saved[4], &weight_D = saved[5], &probs = saved[8], &context_MD = saved[9];
+    const at::Tensor &sum_MD = saved[10], &stats_M2 = saved[11];
+    const Projections made = {saved[6], saved[7].defined() ? saved[7] : saved[6]};
+    const auto& options = held<AttentionOptions>(ctx->saved_data["options"]);
+    const int64_t B = x_BLD.size(0), L = x_BLD.size(1), D = x_BLD.size(2);
+    const int64_t Q = options.first_only ? 1 : L;
+    const at::Tensor x_ND = x_BLD.view({B * L, D});
+
+    const NormSumGrads norm =
+        norm_sum_grads(grads[0].contiguous(), sum_MD, stats_M2, weight_D, options.output_noise);
+    const at::Tensor output_grad = at::mm(norm.dense_ND.t(), context_MD);
+    const at::Tensor context_grad_MD = at::mm(norm.dense_ND, output_DD);
+
+    const at::Tensor q_grad = at::empty_like(made.q);
+    const Projections made_grad = {q_grad, made.joined() ? q_grad : at::empty_like(made.kv)};
+    kernels::AttentionJob job = attention_job(made, Q, L, D, options);
+    job.probs = probs.data_ptr<float>();
+    job.grad_context = context_grad_MD.data_ptr<float>();
+    job.grad_q = const_cast<float*>(made_grad.q_data());
+    job.grad_k = const_cast<float*>(made_grad.k_data());
+    job.grad_v = const_cast<float*>(made_grad.v_data());
+    for_heads(B * options.heads, job, kernels::kernels().attention_grad);
+
+    const auto bias_of = [](const at::Tensor& grad) {
+      return sum_over_rows(grad.size(0), grad.size(1), [&](int64_t first, int64_t last, float* sums) {
+        kernels::kernels().add_rows(grad.data_ptr<float>(), grad.size(1), first, last, sums);
+      });
+    };
+    const at::Tensor kv_weight = at::mm(made_grad.kv.t(), x_ND), kv_bias = bias_of(made_grad.kv);
+    const int64_t k_at = made.joined() ? D : 0;
+    at::Tensor x_grad, query_grad, query_bias_grad;
+    if (made.joined()) {
+      x_grad = norm.sum_ND.addmm_(made_grad.q, at::cat({query_DD, key_DD, value_DD}));
+      query_grad = kv_weight.narrow(0, 0, D);
+      query_bias_grad = kv_bias.narrow(0, 0, D);
+    } else {
+      const at::Tensor first_BD = x_BLD.select(1, 0);
+      x_grad = at::mm(made_grad.kv, at::cat({key_DD, value_DD}));
+      x_grad.view({B, L, D}).select(1, 0).add_(norm.sum_ND).addmm_(made_grad.q, query_DD);
+      query_grad = at::mm(made_grad.q.t(), first_BD);
+      query_bias_grad = bias_of(made_grad.q);
+    }
+    return {x_grad.view({B, L, D}),
+            query_grad,
+            query_bias_grad,
+            kv_weight.narrow(0, k_at, D),
+            kv_bias.narrow(0, k_at, D),
+            kv_weight.narrow(0, k_at + D, D),
+            kv_bias.narrow(0, k_at + D, D),
+            output_grad,
+            norm.bias_D,
+            norm.weight_D,
+            norm.shift_D,
+            at::Tensor(),
+            at::Tensor(),
+            at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                  const AttentionOptions& options) {
+  const float* mask =
+      mask_BL.defined() ? mask_BL.data_ptr<float>() : nullptr;  // an autograd node takes no absent tensor
+  return Attend::apply(x_BLD, params.query.weight, params.query.bias, params.key.weight, params.key.bias,
+                       params.value.weight, params.value.bias, params.output.weight, params.output.bias,
+                       params.norm.weight, params.norm.bias, mask, options, at::GradMode::is_enabled());
+}
+
+}  // namespace syncopate::nn::fast

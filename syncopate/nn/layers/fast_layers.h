@@ -1,0 +1,16 @@
+#pragma once
+
+#include "syncopate/nn/layers/layers.h"
+
+// The functions of layers.h as autograd nodes over our kernels and BLAS, for contiguous fp32 tensors on the
+// CPU.
+namespace syncopate::nn::fast {
+
+at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
+                 int64_t pad_token, double eps, const Noise& noise);
+at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                  const AttentionOptions& options);
+at::Tensor feed_forward(const FeedForwardParams& params, const at::Tensor& x_BLD,
+                        const FeedForwardOptions& options);
+
+}  // namespace syncopate::nn::fast

@@ -1,0 +1,41 @@
+#include "syncopate/nn/layers/fast_support.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+namespace syncopate::nn::fast {
+
+bool can_run(std::initializer_list<at::Tensor> tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    return tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous() &&
+           tensor.numel() > 0;
+  });
+}
+
+kernels::NoiseJob noise_job(const Noise& noise) {
+  return {noise.key, noise.drop_below, noise.scale, noise.row_step};
+}
+
+void for_rows(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& work) {
+  constexpr int64_t kWorthAThread = 32768;  // elements
+  at::parallel_for(0, rows, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(width, 1)), work);
+}
+
+at::Tensor sum_over_rows(int64_t rows, int64_t width,
+                         const std::function<void(int64_t, int64_t, float*)>& work) {
+  constexpr int64_t kRowsPerPart = 64, kMostParts = 64;
+  const int64_t parts = std::clamp<int64_t>(rows / kRowsPerPart, 1, kMostParts);
+  at::Tensor sums = at::zeros({parts, width}, at::kFloat);
+  float* memory = sums.data_ptr<float>();
+  at::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t part = first; part < last; ++part) {
+      work(rows * part / parts, rows * (part + 1) / parts, memory + part * width);
+    }
+  });
+  kernels::kernels().add_rows(memory, width, 1, parts, memory);
+  return sums.select(0, 0);
+}
+
+}  // namespace syncopate::nn::fast

@@ -1,0 +1,160 @@
+#include "syncopate/nn/resnet/resnet.h"
+
+#include <ATen/ATen.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/nn/layers/cross_entropy.h"
+#include "syncopate/nn/layers/initialize.h"
+
+namespace syncopate::nn {
+
+ResNet::Unit ResNet::unit(std::string convolution, std::string norm, int64_t in, int64_t out, int64_t kernel,
+                          int64_t stride) {
+  return {std::move(convolution),
+          std::move(norm),
+          parameter({out, in, kernel, kernel}),
+          {parameter({out}), parameter({out}), at::zeros({out}), at::ones({out})},
+          stride};
+}
+
+ResNet::ResNet(const ResNetConfig& config) : config_(config) {
+  config_.validate();
+  int64_t in = config_.widths.front();
+  stem_ = unit("conv1", "bn1", config_.channels, in, 3, 1);
+  for (size_t stage = 0; stage < config_.widths.size(); ++stage) {
+    const int64_t out = config_.widths[stage];
+    for (int64_t i = 0; i < config_.blocks; ++i) {
+      const int64_t stride = stage > 0 && i == 0 ? 2 : 1;
+      const std::string name = fmt::format("layer{}.{}.", stage + 1, i);
+      Block block{unit(name + "conv1", name + "bn1", in, out, 3, stride),
+                  unit(name + "conv2", name + "bn2", out, out, 3, 1),
+                  {}};
+      if (stride != 1 || in != out) {
+        block.shortcut.push_back(unit(name + "downsample.0", name + "downsample.1", in, out, 1, stride));
+      }
+      blocks_.push_back(std::move(block));
+      in = out;
+    }
+  }
+  head_ = {parameter({config_.num_labels, in}), parameter({config_.num_labels})};
+}
+
+std::vector<const ResNet::Unit*> ResNet::units() const {
+  std::vector<const Unit*> all = {&stem_};
+  for (const Block& block : blocks_) {
+    all.push_back(&block.first);
+    all.push_back(&block.second);
+    for (const Unit& each : block.shortcut) all.push_back(&each);
+  }
+  return all;
+}
+
+std::vector<tensor::NamedTensor> ResNet::parameters() const {
+  std::vector<tensor::NamedTensor> all;
+  for (const Unit* each : units()) {
+    all.push_back({each->convolution + ".weight", each->weight_OIKK});
+    all.push_back({each->norm + ".weight", each->params.weight});
+    all.push_back({each->norm + ".bias", each->params.bias});
+  }
+  all.push_back({"fc.weight", head_.weight});
+  all.push_back({"fc.bias", head_.bias});
+  return all;
+}
+
+std::vector<tensor::NamedTensor> ResNet::buffers() const {
+  std::vector<tensor::NamedTensor> all;
+  for (const Unit* each : units()) {
+    all.push_back({each->norm + ".running_mean", each->params.running_mean});
+    all.push_back({each->norm + ".running_var", each->params.running_var});
+  }
+  return all;
+}
+
+void ResNet::name_labels(std::vector<std::string> names) {
+  check(static_cast<int64_t>(names.size()) == config_.num_labels, "one name per label");
+  config_.labels = std::move(names);
+}
+
+void ResNet::set_label_smoothing(double share) {
+  if (!(share >= 0 && share < 1)) {
+    throw ConfigError("label smoothing must be at least 0 and below 1, got {}", share);
+  }
+  smoothing_ = share;
+}
+
+at::Tensor ResNet::run(const Unit& unit, const at::Tensor& x_BCHW) const {
+  const int64_t padding = unit.weight_OIKK.size(2) / 2;
+  const std::vector<int64_t> strides(2, unit.stride), paddings(2, padding);
+  const at::Tensor y_BCHW =
+      at::conv2d(x_BCHW, unit.weight_OIKK, {}, at::IntArrayRef(strides), at::IntArrayRef(paddings));
+  return batch_norm(y_BCHW, unit.params, {.training = mode_.training, .sum = sum_});
+}
+
+at::Tensor ResNet::run(const Block& block, const at::Tensor& x_BCHW) const {
+  // A norm's output is not needed for its gradient, so that what follows may happen in place.
+  at::Tensor y_BCHW = run(block.first, x_BCHW).relu_();
+  y_BCHW = run(block.second, y_BCHW);
+  return y_BCHW.add_(block.shortcut.empty() ? x_BCHW : run(block.shortcut.front(), x_BCHW)).relu_();
+}
+
+at::Tensor ResNet::run_stem(const Batch& batch) const {
+  const at::Tensor& images_BCHW = batch.at("images");
+  if (images_BCHW.dim() != 4 || images_BCHW.size(1) != config_.channels) {
+    throw DataError("a batch has images of shape [{}] but the model takes {} channels of rows of pixels",
+                    fmt::join(images_BCHW.sizes(), ", "), config_.channels);
+  }
+  const auto format = channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  return run(stem_, images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format)).relu_();
+}
+
+at::Tensor ResNet::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
+  check(0 <= range.first && range.first <= range.last && range.last <= depth(),
+        "a range of layers the model lacks");
+  for (int i = range.first; i < range.last; ++i) {
+    if (i == 0) {
+      hidden = run_stem(batch);
+    } else if (i + 1 < depth()) {
+      hidden = run(blocks_[static_cast<size_t>(i - 1)], hidden);
+    } else {
+      hidden = at::linear(hidden.mean({2, 3}), head_.weight, head_.bias);
+    }
+  }
+  return hidden;
+}
+
+Loss ResNet::loss(const at::Tensor& logits, const Batch& batch) const {
+  return cross_entropy(logits, batch.at("labels"), mode_.training ? smoothing_ : 0.0);
+}
+
+void ResNet::initialize(uint64_t seed) {
+  uint64_t number = 0;
+  for (const Unit* each : units()) {
+    const at::Tensor& weight = each->weight_OIKK;
+    const auto inputs = static_cast<double>(weight.size(1) * weight.size(2) * weight.size(3));
+    fill_uniform(weight, 1 / std::sqrt(inputs), mix_key(seed, number++));
+    each->params.weight.detach().fill_(1);
+    each->params.bias.detach().zero_();
+    each->params.running_mean.zero_();
+    each->params.running_var.fill_(1);
+  }
+  initialize_head(mix_key(seed, number));
+}
+
+void ResNet::initialize_head(uint64_t seed) {
+  const double bound = 1 / std::sqrt(static_cast<double>(head_.weight.size(1)));
+  fill_uniform(head_.weight, bound, mix_key(seed, 1));
+  fill_uniform(head_.bias, bound, mix_key(seed, 2));
+}
+
+std::unique_ptr<ResNet> make_resnet(const ResNetConfig& config, uint64_t seed) {
+  auto model = std::make_unique<ResNet>(config);
+  model->initialize(seed);
+  return model;
+}
+
+}  // namespace syncopate::nn

@@ -1,0 +1,199 @@
+#include "syncopate/parallel/averagers/coded.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "syncopate/base/rng.h"
+#include "syncopate/codec/kernels/kernels.h"
+
+namespace syncopate::parallel {
+namespace {
+
+constexpr int kFirstTag = 1 << 16, kTags = 1 << 20;  // apart from others that send on the group
+
+std::span<float> floats(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
+}
+
+std::span<uint8_t> bytes(const at::Tensor& tensor) {
+  return {tensor.data_ptr<uint8_t>(), static_cast<size_t>(tensor.numel())};
+}
+
+}  // namespace
+
+/// One piece on its way. The parts are slices of `host_`, which is the piece itself where it can be.
+class Coded::Exchange : public TwoRounds::Exchange {
+ public:
+  Exchange(Coded& coded, Piece piece, int tag)
+      : coded_(coded),
+        piece_(std::move(piece)),
+        ranks_(coded.group_.size()),
+        me_(coded.group_.rank()),
+        tag_(tag),
+        step_(coded.step_) {
+    const at::Tensor flat = piece_.tensor.view({-1});
+    host_ = flat.is_cpu() && flat.scalar_type() == at::kFloat ? flat : flat.to(at::kCPU, at::kFloat);
+    const bool finite = codec::kernels::kernels().finite(host_.data_ptr<float>(), host_.numel());
+    if (coded_.options_.error_feedback && finite) rest_ = coded_.kept_->sent.take(piece_);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      arriving_.push_back(rank == me_ ? at::Tensor() : packed_for(me_));
+      if (rank != me_) pending_.push_back(coded_.group_.receive(arriving_.back(), rank, tag_));
+    }
+    // To the next rank first, so that not all send to the same one.
+    for (int step = 1; step < ranks_; ++step) send_part((me_ + step) % ranks_);
+    keep_own_part();
+    if (rest_.defined()) coded_.kept_->sent.put(piece_, rest_);
+  }
+
+  void turn() override {
+    wait_for_all();
+    const at::Tensor sum = part_of(host_, me_), owned = packed_for(me_);
+    add_up(sum);
+    pack_sum(sum, owned);
+    for (int step = 1; step < ranks_; ++step) {
+      const int to = (me_ + step) % ranks_, from = (me_ - step + ranks_) % ranks_;
+      arriving_[static_cast<size_t>(from)] = packed_for(from);
+      pending_.push_back(coded_.group_.receive(arriving_[static_cast<size_t>(from)], from, tag_ + kTags));
+      pending_.push_back(coded_.group_.send(owned, to, tag_ + kTags));
+    }
+    decode(owned, me_);
+  }
+
+  void finish() override {
+    wait_for_all();
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (rank != me_) decode(arriving_[static_cast<size_t>(rank)], rank);
+    }
+    clear_gaps();
+    if (host_.data_ptr() != piece_.tensor.data_ptr()) piece_.tensor.view({-1}).copy_(host_);
+  }
+
+ private:
+  int64_t begin_of(int rank) const {
+    constexpr int64_t kGrain = 512;  // a whole number of buckets
+    const int64_t grains = (host_.numel() + kGrain - 1) / kGrain;
+    return std::min(host_.numel(), grains * rank / ranks_ * kGrain);
+  }
+  int64_t size_of(int rank) const { return begin_of(rank + 1) - begin_of(rank); }
+  at::Tensor part_of(const at::Tensor& flat, int rank) const {
+    return flat.narrow(0, begin_of(rank), size_of(rank));
+  }
+  at::Tensor packed_for(int rank) const {
+    return at::empty({coded_.codec_->packed_bytes(size_of(rank))}, at::kByte);
+  }
+  /// Alike on all ranks and in both rounds: random-k's sum then needs no elements that were not sent.
+  uint64_t key_of(int rank) const { return mix_key(step_, piece_.offset, rank); }
+
+  void send_part(int to) {
+    const at::Tensor part = part_of(host_, to), packed = packed_for(to);
+    if (rest_.defined()) {
+      coded_.codec_->encode_with_rest(floats(part), floats(part_of(rest_, to)), bytes(packed), key_of(to));
+    } else {
+      coded_.codec_->encode(floats(part), bytes(packed), key_of(to));
+    }
+    pending_.push_back(coded_.group_.send(packed, to, tag_));
+  }
+
+  /// What stays here needs no packing: all of it goes into the sum.
+  void keep_own_part() {
+    if (!rest_.defined()) return;
+    const at::Tensor rest = part_of(rest_, me_);
+    part_of(host_, me_).add_(rest);
+    rest.zero_();
+  }
+
+  /// Adds the others' parts to this rank's, in rank order whoever owns it.
+  void add_up(const at::Tensor& mine) {
+    at::Tensor sum = mine;
+    if (me_ > 0) {
+      sum = at::empty_like(mine);
+      coded_.codec_->decode(bytes(arriving_[0]), floats(sum), key_of(me_));
+    }
+    for (int rank = 1; rank < ranks_; ++rank) {
+      if (rank == me_) {
+        sum.add_(mine);
+      } else {
+        coded_.codec_->decode_add(bytes(arriving_[static_cast<size_t>(rank)]), floats(sum), key_of(me_));
+      }
+    }
+    if (me_ > 0) mine.copy_(sum);
+  }
+
+  void pack_sum(const at::Tensor& sum, const at::Tensor& packed) {
+    if (!coded_.options_.error_feedback) {
+      coded_.codec_->encode(floats(sum), bytes(packed), key_of(me_));
+      return;
+    }
+    const at::Tensor rest = coded_.kept_->owned.take(piece_);
+    coded_.codec_->encode_with_rest(floats(sum), floats(part_of(rest, me_)), bytes(packed), key_of(me_));
+    coded_.kept_->owned.put(piece_, rest);
+  }
+
+  void decode(const at::Tensor& packed, int owner) {
+    coded_.codec_->decode(bytes(packed), floats(part_of(host_, owner)), key_of(owner));
+  }
+
+  /// A codec may have no zero: what lies between parameters must stay one.
+  void clear_gaps() {
+    if (piece_.rows.defined()) return;
+    for (const Slice& gap : coded_.kept_->gaps) {
+      const int64_t begin = std::max(gap.begin - piece_.offset, int64_t{0});
+      const int64_t end = std::min(gap.end - piece_.offset, host_.numel());
+      if (begin < end) host_.narrow(0, begin, end - begin).zero_();
+    }
+  }
+
+  void wait_for_all() {
+    for (comm::Pending& pending : std::exchange(pending_, {})) pending.wait();
+  }
+
+  Coded& coded_;
+  Piece piece_;
+  int ranks_, me_, tag_;
+  int64_t step_;  ///< in which it started; others may have begun before it ends
+  at::Tensor host_, rest_;
+  std::vector<at::Tensor> arriving_;  ///< by rank: parts of what this rank owns, then owners' sums
+  std::vector<comm::Pending> pending_;
+};
+
+Coded::Coded(comm::Group& group, std::unique_ptr<codec::Codec> codec, Options options)
+    : group_(group), codec_(std::move(codec)), options_(std::move(options)) {}
+
+Coded::Coded(Coded& beside, std::unique_ptr<codec::Codec> codec)
+    : group_(beside.group_), codec_(std::move(codec)), options_(beside.options_), kept_(beside.kept_) {}
+
+void Coded::attach(const Replica& replica) {
+  kept_->gaps.clear();
+  const auto& entries = replica.params.entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const int64_t begin = entries[i].offset + entries[i].size;
+    const int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : replica.params.size();
+    if (begin < end) kept_->gaps.push_back({begin, end});
+  }
+  if (!options_.error_feedback) return;
+  kept_->sent.attach(replica, options_.name + ".rest", options_.scaled);
+  kept_->owned.attach(replica, options_.name + ".owner_rest", options_.scaled);
+}
+
+void Coded::begin(int64_t step) {
+  step_ = step;
+  kept_->sent.begin();
+  kept_->owned.begin();
+}
+
+comm::Pending Coded::start(Piece piece) {
+  if (group_.size() == 1) return {};
+  kept_->tag = (kept_->tag + 1) % kTags;
+  return rounds_.add(std::make_shared<Exchange>(*this, std::move(piece), kFirstTag + kept_->tag));
+}
+
+std::vector<tensor::NamedTensor> Coded::state() {
+  if (!options_.error_feedback) return {};
+  std::vector<tensor::NamedTensor> state = kept_->sent.state();
+  for (auto& named : kept_->owned.state()) state.push_back(std::move(named));
+  return state;
+}
+
+}  // namespace syncopate::parallel

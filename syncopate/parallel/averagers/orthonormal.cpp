@@ -1,0 +1,63 @@
+#include "syncopate/parallel/averagers/orthonormal.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <vector>
+
+#include "syncopate/base/rng.h"
+
+namespace syncopate::parallel {
+namespace {
+
+/// Eight partial sums in a fixed order.
+double dot(const double* a, const double* b, int64_t count) {
+  constexpr int64_t kLanes = 8;
+  double lanes[kLanes] = {}, sum = 0;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
+  }
+  for (; i < count; ++i) sum += a[i] * b[i];
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+/// Takes the directions of `done` rows of `basis` out of `row` and gives it length one; false: nothing but
+/// rounding would be left of it.
+bool clear_and_scale(const double* basis, int64_t done, double* row, int64_t count) {
+  const double before = std::sqrt(dot(row, row, count));
+  if (!(before > 0)) return false;
+  for (int pass = 0; pass < 2; ++pass) {  // the second takes out what rounding left in the first
+    for (int64_t k = 0; k < done; ++k) {
+      const double* const other = basis + k * count;
+      const double share = dot(other, row, count);
+      for (int64_t i = 0; i < count; ++i) row[i] -= share * other[i];
+    }
+  }
+  const double left = std::sqrt(dot(row, row, count));
+  if (!(left > 1e-7 * before)) return false;  // that far the fp32 numbers are exact
+  for (int64_t i = 0; i < count; ++i) row[i] /= left;
+  return true;
+}
+
+}  // namespace
+
+void orthonormalize(const at::Tensor& rows, std::optional<uint64_t> key) {
+  const int64_t many = rows.size(0), count = rows.size(1);
+  float* const numbers = rows.data_ptr<float>();
+  std::vector<double> basis(numbers, numbers + many * count);
+  for (int64_t k = 0; k < many; ++k) {
+    double* const row = basis.data() + k * count;
+    bool done = clear_and_scale(basis.data(), k, row, count);
+    for (int attempt = 0; !done && key && k < count && attempt < 4; ++attempt) {
+      Rng rng(mix_key(*key, k, attempt));
+      for (int64_t i = 0; i < count; ++i) row[i] = rng.normal();
+      done = clear_and_scale(basis.data(), k, row, count);
+    }
+    if (!done) std::fill(row, row + count, 0.0);
+  }
+  for (int64_t i = 0; i < many * count; ++i) numbers[i] = static_cast<float>(basis[static_cast<size_t>(i)]);
+}
+
+}  // namespace syncopate::parallel

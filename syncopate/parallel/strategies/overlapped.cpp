@@ -1,0 +1,133 @@
+#include "syncopate/parallel/strategies/overlapped.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::parallel {
+
+/// Calls us after a parameter's gradient is in place. An accumulator that nobody holds is made anew by
+/// autograd without its hook, so they are held here.
+struct Overlapped::Hooks {
+  // A shared_ptr in libtorch 1.13, an intrusive_ptr in 2.13.
+  using Accumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
+  std::vector<Accumulator> accumulators;
+  std::vector<uintptr_t> keys;
+};
+
+Overlapped::Overlapped(comm::Group& group, std::unique_ptr<Averager> averager, Options options,
+                       Observer observer)
+    : group_(group), averager_(std::move(averager)), options_(options), observer_(std::move(observer)) {
+  if (!(options_.bucket_mib > 0))
+    throw ConfigError("strategy.bucket_mib must be above 0, got {}", options_.bucket_mib);
+  if (!(options_.first_bucket_mib > 0)) {
+    throw ConfigError("strategy.first_bucket_mib must be above 0, got {}", options_.first_bucket_mib);
+  }
+}
+
+Overlapped::~Overlapped() {
+  if (!hooks_) return;
+  for (size_t i = 0; i < hooks_->accumulators.size(); ++i)
+    hooks_->accumulators[i]->del_post_hook(hooks_->keys[i]);
+}
+
+void Overlapped::start(Replica& replica) {
+  take_parameters_of_rank_zero(replica, group_);
+  params_ = &replica.params;
+  averager_->attach(replica);
+  buckets_.clear();
+  build(replica.model.row_tables());
+  hooks_ = std::make_unique<Hooks>();
+  const auto& entries = params_->entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    auto accumulator = torch::autograd::impl::grad_accumulator(entries[i].parameter);
+    hooks_->keys.push_back(
+        accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+            [this, i](const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) {
+              ready(i);
+              return outputs;
+            })));
+    hooks_->accumulators.push_back(std::move(accumulator));
+  }
+}
+
+void Overlapped::build(const std::vector<at::Tensor>& tables) {
+  const auto& entries = params_->entries();
+  const double bytes_per_element = static_cast<double>(params_->grads.element_size());
+  bucket_of_.assign(entries.size(), 0);
+  double room = options_.first_bucket_mib;
+  bool open = false;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const at::Tensor* by_rows = nullptr;
+    for (const at::Tensor& table : tables) {
+      if (options_.sparse_rows && params_->find(table) == &entries[i]) by_rows = &table;
+    }
+    const int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : params_->size();
+    if (!open || by_rows != nullptr) {
+      buckets_.emplace_back();
+      buckets_.back().offset = entries[i].offset;
+    }
+    Bucket& bucket = buckets_.back();
+    bucket_of_[i] = buckets_.size() - 1;
+    ++bucket.parameters;
+    bucket.size = end - bucket.offset;
+    open = by_rows == nullptr && static_cast<double>(bucket.size) * bytes_per_element < room * 1024 * 1024;
+    if (by_rows != nullptr) {
+      bucket.rows = std::make_unique<RowExchange>(group_, entries[i], by_rows->size(0), by_rows->size(1));
+    }
+    if (!open) room = options_.bucket_mib;
+  }
+}
+
+void Overlapped::before_backward(Replica& replica, bool last_micro) {
+  if (!last_micro) return;
+  check(params_ == &replica.params, "Overlapped::start was given another replica");
+  averager_->begin(replica.step);
+  started_ = 0;
+  for (Bucket& bucket : buckets_) {
+    bucket.waiting = bucket.parameters;
+    if (bucket.rows) bucket.rows->announce(rows_read(replica, bucket.rows->entry()));
+  }
+  armed_ = options_.overlap;
+}
+
+void Overlapped::ready(size_t entry) {
+  if (observer_) observer_("ready", params_->entries()[entry].name);
+  if (!armed_) return;
+  --buckets_[bucket_of_[entry]].waiting;
+  while (started_ < buckets_.size() && buckets_[started_].waiting == 0) start_next();
+}
+
+void Overlapped::start_next() {
+  Bucket& bucket = buckets_[started_];
+  if (observer_) observer_("start", std::to_string(started_));
+  ++started_;
+  if (bucket.rows) {
+    bucket.rows->start(*averager_, *params_);
+  } else {
+    bucket.pending = averager_->start({params_->grads.narrow(0, bucket.offset, bucket.size), bucket.offset});
+  }
+}
+
+void Overlapped::step(Replica& replica) {
+  armed_ = false;
+  while (started_ < buckets_.size()) start_next();
+  std::vector<tensor::RowUse> in_use;
+  for (Bucket& bucket : buckets_) {
+    if (bucket.rows) {
+      const at::Tensor rows = bucket.rows->finish();
+      if (rows.defined()) in_use.push_back({bucket.rows->entry().parameter, rows});
+    } else {
+      bucket.pending.wait();
+    }
+  }
+  replica.rows = std::move(in_use);
+  replica.apply();
+}
+
+}  // namespace syncopate::parallel

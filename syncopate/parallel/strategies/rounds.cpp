@@ -1,0 +1,44 @@
+#include "syncopate/parallel/strategies/rounds.h"
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::parallel {
+
+void Rounds::validate() const {
+  if (every < 1) throw ConfigError("strategy.every must be 1 or more, got {}", every);
+  if (fragments < 1) throw ConfigError("strategy.fragments must be 1 or more, got {}", fragments);
+  if (every % fragments != 0) {
+    throw ConfigError(
+        "strategy.every must be a multiple of strategy.fragments, so that they take turns evenly; {} is not "
+        "one of {}",
+        every, fragments);
+  }
+  if (delay < 0 || delay >= every) {
+    throw ConfigError("strategy.delay must be at least 0 and below strategy.every ({}), got {}", every,
+                      delay);
+  }
+}
+
+std::optional<size_t> Rounds::starting(int64_t done) const {
+  const int64_t apart = every / fragments;
+  if (done < 1 || done % apart != 0) return std::nullopt;
+  return static_cast<size_t>((done / apart - 1) % fragments);
+}
+
+bool Rounds::under_way(size_t fragment, int64_t done) const {
+  for (int64_t started = done; started > done - delay; --started) {
+    if (starting(started) == fragment) return true;
+  }
+  return false;
+}
+
+std::vector<Slice> cut(const tensor::FlatParams& params, int64_t fragments) {
+  const auto tensors = static_cast<int64_t>(params.entries().size());
+  if (fragments > tensors) {
+    throw ConfigError("strategy.fragments must be at most the model's {} parameter tensors, got {}", tensors,
+                      fragments);
+  }
+  return cut_between_tensors(params.entries(), params.size(), fragments);
+}
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,54 @@
+#include "syncopate/parallel/strategies/row_exchange.h"
+
+#include <ATen/ATen.h>
+
+namespace syncopate::parallel {
+
+RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows,
+                         int64_t width)
+    : group_(group), entry_(&entry), rows_(rows), width_(width) {}
+
+void RowExchange::announce(const at::Tensor& mine) {
+  in_use_ = at::zeros({rows_}, at::kByte);
+  if (mine.defined()) {
+    uint8_t* const flags = in_use_.data_ptr<uint8_t>();
+    const at::Tensor flat = mine.reshape({-1}).to(at::kCPU).contiguous();
+    const int64_t* const numbers = flat.data_ptr<int64_t>();
+    for (int64_t i = 0; i < flat.numel(); ++i) flags[numbers[i]] = 1;
+  }
+  announced_ = group_.all_reduce(in_use_, comm::Op::kMax);
+}
+
+void RowExchange::start(Averager& averager, const tensor::FlatParams& params) {
+  announced_.wait();
+  table_ = params.grad_of(*entry_).view({rows_, width_});
+  union_ = in_use_.nonzero().squeeze(1);
+  // Past half of the table, packing costs more than it saves. Every rank sees the same union, so all agree.
+  if (2 * union_.numel() > rows_) {
+    union_ = at::Tensor();
+    packed_ = at::Tensor();
+    summed_ = averager.start({params.grad_of(*entry_), entry_->offset});
+    return;
+  }
+  here_ = union_.to(table_.device());
+  packed_ = table_.index_select(0, here_);
+  summed_ = averager.start({packed_, entry_->offset, union_});
+}
+
+at::Tensor RowExchange::finish() {
+  summed_.wait();
+  if (union_.defined()) table_.index_copy_(0, here_, packed_);
+  return union_;
+}
+
+at::Tensor rows_read(const Replica& replica, const tensor::FlatParams::Entry& entry) {
+  at::Tensor read;
+  for (const auto& use : replica.rows) {
+    if (replica.params.find(use.table) != &entry) continue;
+    const at::Tensor rows = use.rows.reshape({-1});
+    read = read.defined() ? at::cat({read, rows}) : rows;
+  }
+  return read;
+}
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,130 @@
+// Texts, single or in pairs, and the class of each: supersense, GLUE's tasks, tables.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/corpora/task.h"
+#include "syncopate/data/text_dataset.h"
+#include "syncopate/tasks/setup.h"
+#include "syncopate/tasks/wordpiece_start.h"
+
+namespace syncopate::tasks {
+namespace {
+
+/// A folder may name its classes in another order than the task: puts the head's rows into the task's. Other
+/// names altogether are taken in their order, with a note.
+void align_labels(nn::BertClassifier& model, const std::vector<std::string>& labels,
+                  std::vector<std::string>& notes) {
+  const std::vector<std::string> names = model.config().labels;
+  if (names == labels || names.empty()) return;
+  if (!std::is_permutation(names.begin(), names.end(), labels.begin(), labels.end())) {
+    notes.push_back(
+        fmt::format("the model's classes are called {}, the data's {}: they are taken in this order",
+                    fmt::join(names, ", "), fmt::join(labels, ", ")));
+    return;
+  }
+  std::vector<int64_t> order;
+  for (const std::string& label : labels)
+    order.push_back(std::find(names.begin(), names.end(), label) - names.begin());
+  const at::Tensor rows = at::tensor(order, at::kLong);
+  for (const auto& [name, parameter] : model.parameters()) {
+    if (name.starts_with("classifier.")) parameter.detach().copy_(parameter.detach().index_select(0, rows));
+  }
+  model.name_labels(labels);
+}
+
+train::MakeMetric metric_of(const corpora::TextTask& task) {
+  train::ClassificationOptions options{
+      .classes = static_cast<int64_t>(task.labels.size()), .top = 0, .parts = {}};
+  for (const auto& part : task.parts) options.parts.push_back({part.name, part.begin, part.end});
+  return train::classification(std::move(options));
+}
+
+corpora::TextSource source_of(const std::string& task, const std::string& path,
+                              const run::ColumnSpec& columns) {
+  return {.task = task,
+          .path = path,
+          .text = columns.text,
+          .text_pair = columns.text_pair,
+          .label = columns.label,
+          .labels = {}};
+}
+
+}  // namespace
+
+TaskSetup make_classification(const run::RunSpec& spec, comm::Group& group) {
+  const Start start = find_start(spec);
+  corpora::TextTask task = corpora::load_task(source_of(spec.task.name, spec.task.data, spec.task.columns()),
+                                              corpora::Purpose::kTrain);
+  keep_subset(task.train, spec);
+  keep_first(task.test, spec);
+  TaskSetup made;
+  const std::shared_ptr<text::WordPiece> tokenizer =
+      find_vocabulary(spec, start, corpora::texts_of(task.train), group);
+  const int64_t max_length = spec.max_length();
+  auto loaded = start_bert<nn::BertClassifier>(spec, start, *tokenizer, max_length,
+                                               static_cast<int64_t>(task.labels.size()));
+  nn::BertClassifier& model = *loaded.model;
+  if (!loaded.fresh_head) align_labels(model, task.labels, loaded.notes);
+  model.name_labels(task.labels);
+  made.notes = std::move(loaded.notes);
+  made.notes.insert(made.notes.end(), task.notes.begin(), task.notes.end());
+  made.model = std::move(loaded.model);
+  made.train = std::make_shared<data::TextDataset>(task.train, *tokenizer, max_length);
+  made.test = std::make_shared<data::TextDataset>(task.test, *tokenizer, max_length);
+  made.metric = metric_of(task);
+  set_vocabulary(made, model, tokenizer, max_length);
+  return made;
+}
+
+Scoring score_classification(const run::ScoreSpec& spec, bool predict) {
+  const text::WordPiece tokenizer = text::WordPiece::load(vocabulary_of(spec.model));
+  auto loaded = nn::load_bert<nn::BertClassifier>(spec.model, {});
+  if (loaded.fresh_head) {
+    throw DataError("the model in {} has no classification head; train it on the task first", spec.model);
+  }
+  const nn::BertConfig& config = loaded.model->config();
+  corpora::TextSource source = source_of(spec.task, spec.data, spec.columns);
+  source.labels = config.labels;
+  if (source.labels.empty()) {  // transformers' names for classes without one
+    for (int64_t i = 0; i < config.num_labels; ++i) source.labels.push_back(fmt::format("LABEL_{}", i));
+  }
+  const corpora::TextTask task =
+      corpora::load_task(source, predict ? corpora::Purpose::kPredict : corpora::Purpose::kEvaluate);
+  if (config.num_labels != static_cast<int64_t>(task.labels.size())) {
+    throw DataError(
+        "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
+        spec.model, config.num_labels, spec.task, task.labels.size());
+  }
+  std::vector<std::string> notes = task.notes;
+  align_labels(*loaded.model, task.labels, notes);
+  require_vocabulary_fits(tokenizer, config, spec.model, "in it");
+  const int64_t max_length = scored_length(spec, config.max_positions);
+  Scoring made;
+  made.test = std::make_shared<data::TextDataset>(task.test, tokenizer, max_length);
+  made.metric = metric_of(task);
+  made.notes = std::move(notes);
+  made.answer = [labels = task.labels](const Scoring::ForEachOutput& outputs,
+                                       const std::function<void(const std::string&)>& line) {
+    outputs([&](const at::Tensor& output, const tensor::Batch& batch) {
+      const at::Tensor logits = output.to(at::kCPU, at::kFloat).contiguous();
+      const int64_t width = logits.size(1);
+      for (int64_t row = 0; row < logits.size(0); ++row) {
+        const float* const first = logits.data_ptr<float>() + row * width;
+        const auto best = std::max_element(first, first + width) - first;
+        line(nlohmann::ordered_json{{"index", batch.ids[static_cast<size_t>(row)]},
+                                    {"logits", std::vector<float>(first, first + width)},
+                                    {"label", labels[static_cast<size_t>(best)]}}
+                 .dump());
+      }
+    });
+  };
+  made.model = std::move(loaded.model);
+  return made;
+}
+
+}  // namespace syncopate::tasks

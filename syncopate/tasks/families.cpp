@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/base/hash.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/base/text.h"
+#include "syncopate/data/subset.h"
+#include "syncopate/nn/bert/bert_config.h"
+#include "syncopate/nn/gpt/gpt_config.h"
+#include "syncopate/nn/resnet/resnet_config.h"
+#include "syncopate/run/folder.h"
+#include "syncopate/tasks/setup.h"
+
+namespace syncopate::tasks {
+namespace {
+
+constexpr const char* kTokenizerConfig = "tokenizer_config.json";
+
+}  // namespace
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> kFamilies{
+      {.tasks = {"supersense", "hypernym", "rte", "sst2", "mnli", "csv"},
+       .models = nn::preset_names(),
+       .max_length = 128,
+       .eval_batch = 64,
+       .make = make_classification,
+       .score = score_classification},
+      {.tasks = {"mlm"},
+       .models = nn::preset_names(),
+       .max_length = 128,
+       .eval_batch = 32,
+       .make = make_masked_words,
+       .score = score_masked_words},
+      {.tasks = {"squad", "definition-qa"},
+       .models = nn::preset_names(),
+       .max_length = 320,
+       .eval_batch = 32,
+       .make = make_questions,
+       .score = score_questions},
+      {.tasks = {"clm"},
+       .models = nn::gpt_preset_names(),
+       .max_length = 128,
+       .eval_batch = 8,
+       .make = make_next_words,
+       .score = score_next_words},
+      {.tasks = {"cifar10", "idx"},
+       .models = nn::resnet_preset_names(),
+       .max_length = 0,
+       .eval_batch = 128,
+       .make = make_images,
+       .score = score_images},
+  };
+  return kFamilies;
+}
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const Family& family : families()) names.insert(names.end(), family.tasks.begin(), family.tasks.end());
+  return names;
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const Family& family : families()) {
+    for (const std::string& model : family.models) {
+      if (std::find(names.begin(), names.end(), model) == names.end()) names.push_back(model);
+    }
+  }
+  return names;
+}
+
+const Family& family_of(const std::string& task) {
+  for (const Family& family : families()) {
+    if (std::find(family.tasks.begin(), family.tasks.end(), task) != family.tasks.end()) return family;
+  }
+  throw ConfigError("unknown task \"{}\"{}", task, suggestion(task, task_names()));
+}
+
+Start find_start(const run::RunSpec& spec) {
+  const auto model_of_run = [](const std::string& path) {
+    const std::filesystem::path model = run::RunFolder{path}.model();
+    return std::filesystem::is_directory(model) ? model.string() : path;
+  };
+  if (!spec.model.init_from.empty()) {
+    if (!std::filesystem::is_directory(spec.model.init_from)) {
+      throw ConfigError("--init-from {} is neither a run's folder nor a model folder; check the path",
+                        spec.model.init_from);
+    }
+    return {.folder = model_of_run(spec.model.init_from), .fresh_head = true};
+  }
+  const std::string& name = spec.model.name;
+  const auto& presets = family_of(spec.task.name).models;
+  if (std::find(presets.begin(), presets.end(), name) != presets.end()) return {};
+  if (std::filesystem::is_directory(name)) return {.folder = model_of_run(name), .fresh_head = false};
+  for (const Family& family : families()) {
+    if (std::find(family.models.begin(), family.models.end(), name) == family.models.end()) continue;
+    throw ConfigError("the model {} does not learn the task {}; choose one of: {}", name, spec.task.name,
+                      fmt::join(presets, ", "));
+  }
+  const auto near = nearest(name, presets);
+  throw ConfigError(
+      "there is no model \"{}\": neither a preset nor a folder{}", name,
+      near ? fmt::format("; did you mean \"{}\"?", *near)
+           : fmt::format("; give a Hugging Face folder or one of: {}", fmt::join(presets, ", ")));
+}
+
+void require_same_shape(const run::RunSpec& spec, bool same) {
+  if (same || spec.model.name.empty() || spec.model.init_from.empty()) return;
+  throw ConfigError("the model of --init-from {} is not a {}; leave --model out", spec.model.init_from,
+                    spec.model.name);
+}
+
+uint64_t start_seed(const run::RunSpec& spec) {
+  return mix_key(static_cast<uint64_t>(spec.train.seed), 0x1417);
+}
+
+int64_t trained_length(const std::filesystem::path& folder, int64_t usual, int64_t most) {
+  const std::filesystem::path path = folder / kTokenizerConfig;
+  if (!std::filesystem::exists(path)) return std::min(usual, most);
+  const auto json = nlohmann::json::parse(read_file(path, "tokenizer settings"), nullptr, false);
+  if (!json.is_object() || !json.contains("model_max_length") ||
+      !json["model_max_length"].is_number_integer())
+    return std::min(usual, most);
+  return std::clamp<int64_t>(json["model_max_length"].get<int64_t>(), 4, most);
+}
+
+void save_trained_length(const std::filesystem::path& folder, int64_t max_length) {
+  const std::filesystem::path path = folder / kTokenizerConfig;
+  auto json = nlohmann::ordered_json::object();
+  if (std::filesystem::exists(path))
+    json = nlohmann::ordered_json::parse(read_file(path, "tokenizer settings"));
+  json["model_max_length"] = max_length;
+  write_file_atomically(path, json.dump(2) + "\n");
+}
+
+void require_length_fits(int64_t max_length, int64_t positions, const std::string& model) {
+  if (max_length <= positions) return;
+  throw ConfigError("--max-length {} is more than the {} positions of {}; make it smaller", max_length,
+                    positions, model);
+}
+
+int64_t scored_length(const run::ScoreSpec& spec, int64_t positions) {
+  const int64_t length = spec.max_length > 0
+                             ? spec.max_length
+                             : trained_length(spec.model, family_of(spec.task).max_length, positions);
+  require_length_fits(length, positions, spec.model);
+  return length;
+}
+
+std::string fingerprint_of(const std::vector<std::string>& words) {
+  return fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(words, "\n"))));
+}
+
+std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole,
+                                             const run::RunSpec& spec) {
+  const int64_t size = whole->size(), limit = spec.task.limit;
+  if (limit == 0 || limit >= size) return whole;
+  return std::make_shared<data::Subset>(whole, chosen_examples(size, limit, spec.train.seed));
+}
+
+std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
+                                              const run::RunSpec& spec) {
+  if (spec.task.test_limit == 0 || spec.task.test_limit >= whole->size()) return whole;
+  std::vector<int64_t> first(static_cast<size_t>(spec.task.test_limit));
+  std::iota(first.begin(), first.end(), int64_t{0});
+  return std::make_shared<data::Subset>(whole, first);
+}
+
+std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed) {
+  std::vector<int64_t> chosen = permutation(size, mix_key(static_cast<uint64_t>(seed), 0x5ab5e7));
+  if (limit > 0 && limit < size) chosen.resize(static_cast<size_t>(limit));
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+}  // namespace syncopate::tasks

@@ -1,0 +1,95 @@
+// squad, definition-qa: questions whose answer is a stretch of a paragraph.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/corpora/squad/squad.h"
+#include "syncopate/corpora/wordnet/definition_qa.h"
+#include "syncopate/data/squad_answers.h"
+#include "syncopate/data/squad_dataset.h"
+#include "syncopate/tasks/setup.h"
+#include "syncopate/tasks/task_files.h"
+#include "syncopate/tasks/wordpiece_start.h"
+#include "syncopate/train/squad_metric.h"
+
+namespace syncopate::tasks {
+namespace {
+
+std::vector<std::string_view> texts_of(const corpora::SquadTask& task) {
+  std::vector<std::string_view> texts;
+  for (const corpora::Question& question : task.train) {
+    texts.push_back(question.question);
+    texts.push_back(task.contexts[static_cast<size_t>(question.context)]);
+  }
+  return texts;
+}
+
+}  // namespace
+
+corpora::SquadTask load_questions(const std::string& task, const std::string& path,
+                                  corpora::Purpose purpose) {
+  return task == "definition-qa" ? corpora::load_definition_qa(path, purpose)
+                                 : corpora::load_squad(path, purpose);
+}
+
+TaskSetup make_questions(const run::RunSpec& spec, comm::Group& group) {
+  const Start start = find_start(spec);
+  corpora::SquadTask task = load_questions(spec.task.name, spec.task.data, corpora::Purpose::kTrain);
+  keep_subset(task.train, spec);
+  keep_first(task.test, spec);
+  const std::shared_ptr<text::WordPiece> tokenizer = find_vocabulary(spec, start, texts_of(task), group);
+  const int64_t max_length = spec.max_length();
+  auto loaded = start_bert<nn::BertQuestionAnswering>(spec, start, *tokenizer, max_length, 2);
+  nn::BertQuestionAnswering& model = *loaded.model;
+  const data::WindowOptions windows{.max_length = max_length, .stride = spec.task.stride};
+  TaskSetup made;
+  made.notes = std::move(loaded.notes);
+  made.notes.insert(made.notes.end(), task.notes.begin(), task.notes.end());
+  made.train = std::make_shared<data::SquadDataset>(task.train, task.contexts, *tokenizer, windows);
+  const auto test = std::make_shared<data::SquadDataset>(task.test, task.contexts, *tokenizer, windows);
+  made.test = test;
+  made.metric = train::squad(test, std::move(task.test));
+  made.model = std::move(loaded.model);
+  set_vocabulary(made, model, tokenizer, max_length);
+  return made;
+}
+
+Scoring score_questions(const run::ScoreSpec& spec, bool predict) {
+  corpora::SquadTask task = load_questions(
+      spec.task, spec.data, predict ? corpora::Purpose::kPredict : corpora::Purpose::kEvaluate);
+  const text::WordPiece tokenizer = text::WordPiece::load(vocabulary_of(spec.model));
+  auto loaded = nn::load_bert<nn::BertQuestionAnswering>(spec.model, {});
+  if (loaded.fresh_head) {
+    throw DataError("the model in {} has no head for questions; train it with --task squad first",
+                    spec.model);
+  }
+  require_vocabulary_fits(tokenizer, loaded.model->config(), spec.model, "in it");
+  const data::WindowOptions windows{.max_length = scored_length(spec, loaded.model->config().max_positions),
+                                    .stride = spec.stride};
+  const auto dataset =
+      std::make_shared<const data::SquadDataset>(task.test, task.contexts, tokenizer, windows);
+  Scoring made;
+  made.model = std::move(loaded.model);
+  made.test = dataset;
+  made.notes = task.notes;
+  made.answer = [dataset, questions = task.test, may_be_empty = spec.may_be_empty](
+                    const Scoring::ForEachOutput& outputs,
+                    const std::function<void(const std::string&)>& line) {
+    data::AnswerOptions options;
+    options.may_be_empty = may_be_empty || corpora::has_impossible(questions);
+    std::vector<data::FeatureAnswers> spans;
+    outputs([&](const at::Tensor& output, const tensor::Batch& batch) {
+      train::collect_spans(*dataset, output, batch, options, spans);
+    });
+    const std::vector<std::string> answers = data::final_answers(*dataset, spans, options);
+    nlohmann::ordered_json by_id = nlohmann::ordered_json::object();
+    for (size_t i = 0; i < questions.size(); ++i) by_id[questions[i].id] = answers[i];
+    line(by_id.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  };
+  made.metric = train::squad(dataset, std::move(task.test));
+  return made;
+}
+
+}  // namespace syncopate::tasks

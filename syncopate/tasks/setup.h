@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/data/dataset.h"
+#include "syncopate/nn/model.h"
+#include "syncopate/run/score.h"
+#include "syncopate/run/spec.h"
+#include "syncopate/train/metric.h"
+
+// What each family of tasks brings to a run. The families differ in files, model and score; a run sees none
+// of it.
+namespace syncopate::tasks {
+
+/// What a run trains on, what it trains and how that is scored and saved.
+struct TaskSetup {
+  std::unique_ptr<nn::Model> model;
+  std::shared_ptr<const data::Dataset> train, test;
+  train::MakeMetric metric;
+  /// Writes the model and what it needs to be used (a Hugging Face folder) into an empty folder.
+  std::function<void(const std::filesystem::path&)> save;
+  /// Lets a model that computes together with other ranks reach them; empty: none does. Called once, before
+  /// the first step.
+  std::function<void(comm::Group&)> connect;
+  std::string input;               ///< what the model reads, for people: "8000 words", "3 x 32 x 32 pixels"
+  std::string fingerprint;         ///< of the vocabulary, or of whatever else decides what examples become
+  std::vector<std::string> notes;  ///< for the user: a fresh head, tensors left out, rows skipped
+};
+
+/// A trained model and what it is to be scored on or to answer.
+struct Scoring {
+  std::unique_ptr<nn::Model> model;
+  std::shared_ptr<const data::Dataset> test;  ///< none where answers come from texts given
+  train::MakeMetric metric;
+  /// Answers: one JSON line after the other. `outputs` runs the model over the test set.
+  using ForEachOutput =
+      std::function<void(const std::function<void(const at::Tensor&, const tensor::Batch&)>&)>;
+  std::function<void(const ForEachOutput& outputs, const std::function<void(const std::string&)>& line)>
+      answer;
+  std::vector<std::string> notes;
+};
+
+/// A family of tasks: the same kind of examples, model and score.
+struct Family {
+  std::vector<std::string> tasks;
+  std::vector<std::string> models;  ///< presets
+  int64_t max_length;               ///< unless --max-length says otherwise; 0: no texts
+  int64_t eval_batch;               ///< likewise
+  TaskSetup (*make)(const run::RunSpec& spec, comm::Group& group);
+  Scoring (*score)(const run::ScoreSpec& spec, bool predict);
+};
+
+const std::vector<Family>& families();
+std::vector<std::string> task_names();
+std::vector<std::string> model_names();            ///< presets of all families
+const Family& family_of(const std::string& task);  ///< throws ConfigError with a suggestion
+
+// The families, one file each.
+TaskSetup make_classification(const run::RunSpec& spec, comm::Group& group);
+Scoring score_classification(const run::ScoreSpec& spec, bool predict);
+TaskSetup make_masked_words(const run::RunSpec& spec, comm::Group& group);
+Scoring score_masked_words(const run::ScoreSpec& spec, bool predict);
+TaskSetup make_next_words(const run::RunSpec& spec, comm::Group& group);
+Scoring score_next_words(const run::ScoreSpec& spec, bool predict);
+TaskSetup make_questions(const run::RunSpec& spec, comm::Group& group);
+Scoring score_questions(const run::ScoreSpec& spec, bool predict);
+TaskSetup make_images(const run::RunSpec& spec, comm::Group& group);
+Scoring score_images(const run::ScoreSpec& spec, bool predict);
+
+/// Where a run's model starts: the folder of --init-from or --model, or none for a preset.
+struct Start {
+  std::string folder;       ///< empty: a preset
+  bool fresh_head = false;  ///< --init-from: the task is another one
+};
+
+/// Resolves --model and --init-from (a run's folder stands for the model in it). Throws ConfigError for what
+/// is neither a preset of the task's family nor a folder.
+Start find_start(const run::RunSpec& spec);
+
+/// Throws ConfigError unless the folder that a run starts from is of the shape that --model names, where both
+/// are given.
+void require_same_shape(const run::RunSpec& spec, bool same);
+
+/// The seed of what starts fresh in a run.
+uint64_t start_seed(const run::RunSpec& spec);
+
+/// The number of tokens a folder's model was trained with, as its tokenizer_config.json says; `usual` where
+/// it does not; never more than `most`.
+int64_t trained_length(const std::filesystem::path& folder, int64_t usual, int64_t most);
+/// Notes it there.
+void save_trained_length(const std::filesystem::path& folder, int64_t max_length);
+
+/// Throws ConfigError unless texts of `max_length` fit a model with so many positions.
+void require_length_fits(int64_t max_length, int64_t positions, const std::string& model);
+
+/// Tokens per example when scoring: as asked, or as trained.
+int64_t scored_length(const run::ScoreSpec& spec, int64_t positions);
+
+/// A checksum of a vocabulary.
+std::string fingerprint_of(const std::vector<std::string>& words);
+
+/// The seeded subset of --limit, and the first task.test_limit, of a data set.
+std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole,
+                                             const run::RunSpec& spec);
+std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
+                                              const run::RunSpec& spec);
+
+/// A seeded choice of `limit` of `size` numbers, ascending; all of them when limit is 0 or not below size.
+/// The same for every strategy and number of workers.
+std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed);
+
+/// Keeps of `items` the seeded subset of --limit.
+template <typename Item>
+void keep_subset(std::vector<Item>& items, const run::RunSpec& spec) {
+  const auto size = static_cast<int64_t>(items.size());
+  if (spec.task.limit == 0 || spec.task.limit >= size) return;
+  std::vector<Item> kept;
+  for (const int64_t i : chosen_examples(size, spec.task.limit, spec.train.seed))
+    kept.push_back(std::move(items[static_cast<size_t>(i)]));
+  items = std::move(kept);
+}
+
+/// Keeps the first task.test_limit.
+template <typename Item>
+void keep_first(std::vector<Item>& items, const run::RunSpec& spec) {
+  const auto limit = static_cast<size_t>(spec.task.test_limit);
+  if (limit > 0 && limit < items.size())
+    items.erase(items.begin() + static_cast<std::ptrdiff_t>(limit), items.end());
+}
+
+}  // namespace syncopate::tasks

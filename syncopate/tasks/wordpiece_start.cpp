@@ -1,0 +1,62 @@
+#include "syncopate/tasks/wordpiece_start.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/text/vocabulary.h"
+
+namespace syncopate::tasks {
+
+std::unique_ptr<text::WordPiece> find_vocabulary(const run::RunSpec& spec, const Start& start,
+                                                 const std::vector<std::string_view>& texts,
+                                                 comm::Group& group) {
+  if (!spec.model.vocab.empty())
+    return std::make_unique<text::WordPiece>(text::WordPiece::load(spec.model.vocab));
+  if (!start.folder.empty())
+    return std::make_unique<text::WordPiece>(text::WordPiece::load(vocabulary_of(start.folder)));
+  std::string text;
+  if (group.rank() == 0) {
+    text = fmt::format("{}", fmt::join(text::train_vocabulary(texts, {.size = spec.model.vocab_size}), "\n"));
+  }
+  text = comm::broadcast_text(group, text, 0);
+  std::vector<std::string> words;
+  for (const std::string_view word : split(text, '\n')) words.emplace_back(word);
+  return std::make_unique<text::WordPiece>(std::move(words), text::rules_for(true));
+}
+
+std::string vocabulary_of(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder) / "vocab.txt";
+  if (!std::filesystem::exists(path)) {
+    throw DataError("the model folder {} has no vocab.txt; put it there or name one with --vocab", folder);
+  }
+  return path.string();
+}
+
+void set_vocabulary(TaskSetup& made, const nn::Bert& model, const std::shared_ptr<text::WordPiece>& tokenizer,
+                    int64_t max_length) {
+  made.save = [&model, tokenizer, max_length](const std::filesystem::path& folder) {
+    nn::save_bert(folder, model);
+    tokenizer->save(folder);
+    save_trained_length(folder, max_length);
+  };
+  made.input = fmt::format("{} words", tokenizer->size());
+  made.fingerprint = fingerprint_of(tokenizer->words());
+}
+
+// Tables are padded to a round number of rows at times; more rows than that, or fewer, are another
+// vocabulary's.
+void require_vocabulary_fits(const text::WordPiece& tokenizer, const nn::BertConfig& config,
+                             const std::string& folder, const std::string& vocab) {
+  constexpr int64_t kMostPadding = 128;
+  const int64_t surplus = config.vocab_size - tokenizer.size();
+  if (surplus == 0 || (surplus > 0 && surplus < kMostPadding && config.vocab_size % 8 == 0)) return;
+  throw DataError(
+      "the vocabulary {} has {} words but the model {} has embeddings for {}; use the vocabulary it was "
+      "trained with",
+      vocab, tokenizer.size(), folder, config.vocab_size);
+}
+
+}  // namespace syncopate::tasks

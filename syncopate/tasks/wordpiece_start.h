@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/nn/bert/bert_folder.h"
+#include "syncopate/run/spec.h"
+#include "syncopate/tasks/setup.h"
+#include "syncopate/text/wordpiece.h"
+
+// What every BERT task does to get its vocabulary and its model, whatever the head.
+namespace syncopate::tasks {
+
+/// The vocabulary a run uses: --vocab, the start folder's, or one built from `texts` by rank 0 for all.
+/// Collective.
+std::unique_ptr<text::WordPiece> find_vocabulary(const run::RunSpec& spec, const Start& start,
+                                                 const std::vector<std::string_view>& texts,
+                                                 comm::Group& group);
+
+/// The vocab.txt of a model folder; throws DataError when there is none.
+std::string vocabulary_of(const std::string& folder);
+
+/// Fills in how the model, which `made` holds, is saved with its vocabulary, and what it reads.
+void set_vocabulary(TaskSetup& made, const nn::Bert& model, const std::shared_ptr<text::WordPiece>& tokenizer,
+                    int64_t max_length);
+
+/// Throws DataError unless the vocabulary is the model's.
+void require_vocabulary_fits(const text::WordPiece& tokenizer, const nn::BertConfig& config,
+                             const std::string& folder, const std::string& vocab);
+
+/// The model a run starts with: a preset with fresh values, or a folder's. `num_labels`: a classifier's.
+template <typename Head>
+nn::Loaded<Head> start_bert(const run::RunSpec& spec, const Start& start, const text::WordPiece& tokenizer,
+                            int64_t max_length, int64_t num_labels) {
+  nn::BertConfig config;
+  if (start.folder.empty()) {
+    config = nn::preset(spec.model.name);
+    config.vocab_size = tokenizer.size();
+    config.pad_token = tokenizer.pad();
+    config.num_labels = num_labels;
+  } else {
+    config = nn::read_bert_config(std::filesystem::path(start.folder) / "config.json");
+    if (nn::is_preset(spec.model.name)) {
+      const nn::BertConfig named = nn::preset(spec.model.name);
+      require_same_shape(spec, named.layers == config.layers && named.hidden == config.hidden &&
+                                   named.heads == config.heads && named.ffn == config.ffn);
+    } else {
+      require_same_shape(spec, false);
+    }
+  }
+  require_length_fits(max_length, config.max_positions,
+                      start.folder.empty() ? spec.model.name : start.folder);
+  nn::Loaded<Head> loaded;
+  if (start.folder.empty()) {
+    loaded.model = nn::make_bert<Head>(config, start_seed(spec));
+    loaded.fresh_head = true;
+  } else {
+    loaded = nn::load_bert<Head>(
+        start.folder,
+        {.num_labels = num_labels, .seed = start_seed(spec), .fresh_head = start.fresh_head, .settle = {}});
+    require_vocabulary_fits(tokenizer, loaded.model->config(), start.folder,
+                            spec.model.vocab.empty() ? "in it" : spec.model.vocab);
+  }
+  loaded.model->set_dropout(spec.model.dropout, spec.model.inner_dropout);
+  loaded.model->set_label_smoothing(spec.optim.label_smoothing);
+  return loaded;
+}
+
+}  // namespace syncopate::tasks

@@ -1,0 +1,177 @@
+#include "syncopate/corpora/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "syncopate/corpora/documents.h"
+#include "syncopate/corpora/wordnet/wordnet.h"
+#include "tests/support/fixtures.h"
+#include "tests/support/support.h"
+
+namespace syncopate::corpora {
+namespace {
+
+using syncopate::test::TempDir;
+using syncopate::test::write_text;
+using Texts = std::vector<std::string>;
+
+std::string numbered(const std::string& prefix, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += prefix + std::to_string(i) + "\n";
+  return text;
+}
+
+bool noted(const Corpus& corpus, const std::string& part) {
+  return std::any_of(corpus.notes.begin(), corpus.notes.end(),
+                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+TEST(Documents, PartAtLinesOrBlankLines) {
+  EXPECT_EQ(part_documents("a b\n c \nd", "auto").texts, (Texts{"a b", "c", "d"}));
+  EXPECT_EQ(part_documents("\n\na b\r\n c \r\n \t\r\n\nd\n\n", "auto").texts, (Texts{"a b c", "d"}));
+  EXPECT_EQ(part_documents("\na\nb\n\n\n", "auto").texts, (Texts{"a", "b"}))
+      << "blank lines around are not between";
+  const Documents lines = part_documents("a\n\nb\n", "line");
+  EXPECT_EQ(lines.texts, (Texts{"a", "b"}));
+  EXPECT_EQ(lines.empty, 1);
+  EXPECT_EQ(part_documents("a\nb", "blank").texts, (Texts{"a b"}));
+  EXPECT_TRUE(part_documents("", "auto").texts.empty());
+}
+
+TEST(Documents, LoseGutenbergsHeaderAndFooter) {
+  EXPECT_EQ(
+      without_gutenberg("Licence\n*** START OF THIS PROJECT GUTENBERG EBOOK X ***\nText.\n***\nMore.\n"
+                        "*** END OF THIS PROJECT GUTENBERG EBOOK X ***\n*** START: FULL LICENSE ***\nLaw\n"),
+      "Text.\n***\nMore.\n");
+  EXPECT_EQ(without_gutenberg("h\n***START OF THE PROJECT GUTENBERG EBOOK X***\r\nText."), "Text.");
+  EXPECT_EQ(without_gutenberg("Text.\n***END OF THE PROJECT GUTENBERG EBOOK X***"), "Text.\n");
+  EXPECT_EQ(without_gutenberg("He said: *** START OF nothing"), "He said: *** START OF nothing");
+  EXPECT_EQ(without_gutenberg("*** END OF x\na\n*** START OF x\nb"), "*** END OF x\na\n*** START OF x\nb");
+}
+
+TEST(Corpus, OneFileIsPartedForTrainingAndWholeOtherwise) {
+  const TempDir folder;
+  write_text(folder / "x.txt", "\xEF\xBB\xBF" + numbered("document ", 50));
+  const Corpus train = load_corpus({.path = folder / "x.txt"}, Purpose::kTrain);
+  EXPECT_EQ(train.train.size(), 45U);
+  EXPECT_EQ(train.test.size(), 5U);
+  EXPECT_TRUE(noted(train, "5 of 50 documents held out"));
+  for (const std::string& text : train.test)
+    EXPECT_EQ(std::count(train.train.begin(), train.train.end(), text), 0);
+  EXPECT_EQ(load_corpus({.path = folder / "x.txt"}, Purpose::kTrain).test, train.test)
+      << "always the same ones";
+  const Corpus whole = load_corpus({.path = folder / "x.txt"}, Purpose::kEvaluate);
+  EXPECT_EQ(whole.test.size(), 50U);
+  EXPECT_EQ(whole.test[0], "document 0") << "without the byte order mark";
+  EXPECT_TRUE(whole.train.empty());
+}
+
+TEST(Corpus, AFoldersNamesAreItsSplits) {
+  const TempDir folder;
+  write_text(folder / "wiki.train.txt", numbered("train ", 7));
+  write_text(folder / "wiki.valid.txt", numbered("valid ", 3));
+  write_text(folder / "wiki.test.txt", numbered("test ", 2));
+  write_text(folder / "README", "not a text file by its name");
+  const Corpus corpus = load_corpus({.path = folder.path()}, Purpose::kTrain);
+  EXPECT_EQ(corpus.train.size(), 7U);
+  EXPECT_EQ(corpus.test, (Texts{"valid 0", "valid 1", "valid 2"})) << "valid before test";
+  EXPECT_TRUE(noted(corpus, "wiki.test.txt left alone"));
+  std::filesystem::remove(folder / "wiki.valid.txt");
+  EXPECT_EQ(load_corpus({.path = folder.path()}, Purpose::kEvaluate).test, (Texts{"test 0", "test 1"}));
+  std::filesystem::rename(folder / "wiki.train.txt", folder / "the-new-testament.txt");
+  const Corpus book = load_corpus({.path = folder.path()}, Purpose::kTrain);
+  EXPECT_EQ(book.train.size(), 7U) << "a testament is no test";
+  EXPECT_EQ(book.test.size(), 2U);
+}
+
+TEST(Corpus, WithoutATrainFileTheLargerIsTrainedOn) {
+  const TempDir folder;
+  write_text(folder / "valid.txt", numbered("valid ", 3));
+  write_text(folder / "test.txt", numbered("test ", 9));
+  const Corpus corpus = load_corpus({.path = folder.path()}, Purpose::kTrain);
+  EXPECT_EQ(corpus.train.size(), 9U);
+  EXPECT_EQ(corpus.test.size(), 3U);
+  EXPECT_TRUE(noted(corpus, "test.txt, the larger, is trained on and valid.txt tested on"));
+  write_text(folder / "valid.txt", numbered("valid ", 30));
+  EXPECT_EQ(load_corpus({.path = folder.path()}, Purpose::kTrain).train.size(), 30U)
+      << "the foil: sizes changed";
+}
+
+TEST(Corpus, AFolderWithoutSplitsHoldsOutATenthOfItsDocuments) {
+  const TempDir folder;
+  write_text(folder / "b.txt", numbered("b ", 30));
+  write_text(folder / "a.txt", "one\n\n" + numbered("a ", 9) + "\nlast\n");
+  const Corpus corpus = load_corpus({.path = folder.path()}, Purpose::kTrain);
+  EXPECT_EQ(corpus.test.size(), 3U);
+  EXPECT_EQ(corpus.train.size(), 30U);
+  const Corpus evaluated = load_corpus({.path = folder.path()}, Purpose::kEvaluate);
+  EXPECT_EQ(evaluated.test, corpus.test) << "the same split as in training";
+  EXPECT_TRUE(evaluated.train.empty());
+  const Corpus lines = load_corpus({.path = folder.path(), .documents = "line"}, Purpose::kTrain);
+  EXPECT_EQ(lines.train.size() + lines.test.size(), 41U);
+  EXPECT_TRUE(noted(lines, "2 empty documents skipped"));
+}
+
+TEST(Corpus, TakesAColumnOfACsv) {
+  const TempDir folder;
+  write_text(folder / "x.csv",
+             "id,text,more\r\n1,\"a \"\"b\"\",\nc\",x\r\n2,,y\r\n3,plain,z\r\n4,\"\",\r\n5, end ,\"\"\r\n");
+  const Corpus corpus = load_corpus({.path = folder / "x.csv"}, Purpose::kEvaluate);
+  EXPECT_EQ(corpus.test, (Texts{"a \"b\",\nc", "plain", "end"}));
+  EXPECT_TRUE(noted(corpus, "2 empty documents skipped"));
+  EXPECT_EQ(load_corpus({.path = folder / "x.csv", .text = "id"}, Purpose::kEvaluate).test.size(), 5U);
+  const auto said = [&](const std::string& column) {
+    return test::sentence<DataError>(
+        [&] { load_corpus({.path = folder / "x.csv", .text = column}, Purpose::kEvaluate); });
+  };
+  EXPECT_NE(said("txt").find("the column \"txt\" is missing (there are: id, text, more)"), std::string::npos);
+  write_text(folder / "x.csv", "text\na\n\"b\n");
+  EXPECT_NE(said("").find("x.csv:3: "), std::string::npos) << said("");
+  write_text(folder / "x.csv", "text,b\n\"a\n\",2\n1,2,3\n");
+  EXPECT_NE(said("").find("x.csv:4: 3 columns where the header has 2"), std::string::npos) << said("");
+}
+
+TEST(Corpus, RefusesWhatHoldsNoText) {
+  const TempDir folder;
+  const auto said = [&](const std::string& name, Purpose purpose = Purpose::kTrain) {
+    return test::sentence<DataError>([&] { load_corpus({.path = folder / name}, purpose); });
+  };
+  write_text(folder / "x.txt", " \n\n");
+  EXPECT_NE(said("x.txt").find("x.txt holds no text"), std::string::npos);
+  write_text(folder / "x.txt", "header\n*** START OF X\n\n*** END OF X\nfooter");
+  EXPECT_NE(said("x.txt").find("x.txt holds no text"), std::string::npos);
+  write_text(folder / "x.txt", "one");
+  EXPECT_NE(said("x.txt").find("a single document"), std::string::npos);
+  EXPECT_EQ(said("x.txt", Purpose::kEvaluate), "");
+  EXPECT_NE(said("y.txt").find("y.txt"), std::string::npos);
+  std::filesystem::create_directory(folder / "empty");
+  EXPECT_NE(said("empty").find("holds no text files"), std::string::npos);
+  EXPECT_THROW(load_corpus({.path = folder / "x.txt", .documents = "page"}, Purpose::kTrain), ConfigError);
+}
+
+TEST(CorpusShared, BooksAndWikiText) {
+  SYNCOPATE_NEED_SHARED(books, "data/books");
+  SYNCOPATE_NEED_SHARED(wiki, "data/wikitext2");
+  const Corpus corpus = load_corpus({.path = books}, Purpose::kTrain);
+  const size_t documents = corpus.train.size() + corpus.test.size();
+  EXPECT_GT(documents, 80000U);
+  EXPECT_EQ(corpus.test.size(), documents / 10);
+  for (const auto* texts : {&corpus.train, &corpus.test}) {
+    for (const std::string& text : *texts) EXPECT_EQ(text.find("PROJECT GUTENBERG EBOOK"), std::string::npos);
+  }
+  const Corpus articles = load_corpus({.path = wiki}, Purpose::kTrain);
+  EXPECT_GT(articles.train.size(), articles.test.size());
+  EXPECT_EQ(articles.test[0], "= Homarus gammarus =") << "valid.txt";
+}
+
+TEST(CorpusWordNet, DefinitionsWhereNoPathIsGiven) {
+  if (!std::filesystem::exists(kWordNetFolder)) GTEST_SKIP() << "needs Debian's wordnet-base";
+  const Corpus corpus = load_corpus({}, Purpose::kTrain);
+  EXPECT_EQ(corpus.train.size() + corpus.test.size(), 117659U);
+  EXPECT_EQ(corpus.test.size(), 4000U);
+  EXPECT_TRUE(noted(corpus, "WordNet"));
+}
+
+}  // namespace
+}  // namespace syncopate::corpora

@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "syncopate/corpora/task.h"
+#include "tests/support/fixtures.h"
+#include "tests/support/support.h"
+
+namespace syncopate::corpora {
+namespace {
+
+using syncopate::test::TempDir;
+using syncopate::test::write_text;
+using test::sentence;
+using Labels = std::vector<std::string>;
+
+class Csv : public testing::Test {
+ protected:
+  Csv() {
+    source_ = {.task = "csv",
+               .path = folder_.path(),
+               .text = "text",
+               .text_pair = {},
+               .label = "kind",
+               .labels = {}};
+  }
+  void write(const std::string& name, const std::string& text) { write_text(folder_ / name, text); }
+  TextTask load(Purpose purpose = Purpose::kTrain) { return load_task(source_, purpose); }
+  template <typename Kind>
+  std::string fault(Purpose purpose = Purpose::kTrain) {
+    return sentence<Kind>([&] { load(purpose); });
+  }
+  TempDir folder_;
+  TextSource source_;
+};
+
+TEST_F(Csv, LabelsAreThoseOfTheTrainingFile) {
+  write("train.csv", "kind,text\n10,a\n9,b\n10,c\n-1,d\n");
+  write("test.csv", "text,kind\n\"x, y\",9\n");
+  const TextTask numbers = load();
+  EXPECT_EQ(numbers.labels, (Labels{"-1", "9", "10"})) << "integers in their order";
+  EXPECT_EQ(numbers.train[0].label, 2);
+  EXPECT_EQ(numbers.test[0].a, "x, y");
+  EXPECT_EQ(numbers.test[0].label, 1);
+  EXPECT_TRUE(numbers.notes.empty());
+  write("train.csv", "kind,text\n10,a\n9,b\nx,c\n");
+  EXPECT_EQ(load().labels, (Labels{"10", "9", "x"})) << "else as texts";
+}
+
+TEST_F(Csv, AnUnknownLabelIsRefusedWithItsLine) {
+  write("train.csv", "kind,text\ngood,a\nbad,b\n");
+  write("test.csv", "kind,text\ngood,\"x\ny\"\nugly,z\n");
+  EXPECT_EQ(fault<DataError>(), (folder_ / "test.csv").string() +
+                                    ":4: the label \"ugly\" is not among those trained on (bad, good); "
+                                    "correct it, or train on rows that have it");
+  source_.labels = {"good", "ugly", "bad"};
+  EXPECT_EQ(load().labels, source_.labels) << "a trained model's labels are the authority";
+  EXPECT_EQ(load().test[1].label, 1);
+  source_.labels = {"good"};
+  EXPECT_NE(fault<DataError>().find("train.csv:3: the label \"bad\""), std::string::npos);
+  EXPECT_EQ(load(Purpose::kPredict).test[1].label, -1);
+  source_.labels = {};
+  write("test.csv", "kind,text\n,z\n");
+  EXPECT_NE(fault<DataError>().find("test.csv:2: the label is empty; fill it in or remove the row"),
+            std::string::npos);
+}
+
+TEST_F(Csv, RowsWithoutTextAreSkippedAndCounted) {
+  write("train.tsv", "kind\ttext\tmore\n0\ta\tx\n1\t \t\n1\t\ty\n");
+  write("dev.tsv", "kind\ttext\tmore\n0\t\t\n1\tb\tz\n");
+  EXPECT_EQ(load().notes, Labels{"3 rows without text were skipped"});
+  EXPECT_EQ(load().train.size(), 1U);
+  source_.text_pair = "more";
+  const TextTask pairs = load();
+  EXPECT_EQ(pairs.notes, Labels{"2 rows without text were skipped"});
+  ASSERT_EQ(pairs.train.size(), 2U);
+  EXPECT_EQ(pairs.train[0].b, "x");
+  write("dev.tsv", "kind\ttext\tmore\n0\t\t\n");
+  EXPECT_NE(fault<DataError>().find("has no text in the column \"text\"; choose another with --text"),
+            std::string::npos);
+}
+
+TEST_F(Csv, LabelsThatCannotBeLabelsAreRefusedWithTheirLine) {
+  write("train.csv", "kind,text\na,x\ncaf\xe9,y\n");
+  write("test.csv", "kind,text\na,x\n");
+  EXPECT_NE(fault<DataError>().find("train.csv:3: the label is not UTF-8"), std::string::npos);
+  std::string rows = "kind,text\n";
+  for (int i = 0; i < 2001; ++i) rows += fmt::format("id{},x\n", i);
+  write("train.csv", rows);
+  EXPECT_NE(fault<DataError>().find("is this the column with the label?"), std::string::npos);
+  write("train.csv", rows.substr(0, rows.find("id2000")));
+  write("test.csv", "kind,text\nid0,x\n");
+  EXPECT_EQ(load().labels.size(), 2000u);
+}
+
+TEST_F(Csv, ToPredictEveryRowHasItsAnswer) {
+  write("x.csv", "text\nfirst\n\" \"\nthird\n");
+  source_.path = folder_ / "x.csv";
+  EXPECT_EQ(load(Purpose::kPredict).test.size(), 3u);
+}
+
+TEST_F(Csv, ColumnsMustBeNamedAndThere) {
+  write("x.csv", "kind,text\n0,a\n1,b\n");
+  source_.path = folder_ / "x.csv";
+  EXPECT_EQ(fault<ConfigError>(), "");
+  source_.text = "";
+  EXPECT_EQ(fault<ConfigError>(),
+            "the task csv needs --text with a column's name; " + source_.path.string() + " has: kind, text");
+  source_.text = "tweet";
+  EXPECT_EQ(fault<ConfigError>(),
+            source_.path.string() + " has no column \"tweet\" for --text; it has: kind, text");
+  source_.text = "text";
+  source_.text_pair = "other";
+  EXPECT_NE(fault<ConfigError>().find("no column \"other\" for --text-pair"), std::string::npos);
+  source_.text_pair = source_.label = "";
+  EXPECT_NE(fault<ConfigError>().find("needs --label with"), std::string::npos);
+  EXPECT_EQ(load(Purpose::kPredict).test.size(), 2U) << "to predict, labels need not be there";
+  source_.path = "";
+  EXPECT_EQ(fault<ConfigError>(),
+            "the task csv needs its data: give a folder with train.csv and test.csv, or a file, with --data");
+}
+
+TEST_F(Csv, OneFileIsPartedForTraining) {
+  std::string text = "{\"text\": \"first\", \"kind\": 7}\n";
+  for (int i = 0; i < 29; ++i)
+    text += "{\"text\": \"text " + std::to_string(i) + "\", \"kind\": " + std::to_string(i % 3) + "}\n";
+  write("x.jsonl", text);
+  source_.path = folder_ / "x.jsonl";
+  const TextTask task = load();
+  EXPECT_EQ(task.train.size(), 27U);
+  EXPECT_EQ(task.test.size(), 3U);
+  EXPECT_EQ(task.labels, (Labels{"0", "1", "2", "7"}));
+  EXPECT_EQ(load(Purpose::kEvaluate).test.size(), 30U);
+}
+
+TEST(CsvShared, TweetsWithQuotedNewlines) {
+  SYNCOPATE_NEED_SHARED(tweets, "data/davidson/labeled_data.csv");
+  TextSource source{
+      .task = "csv", .path = tweets, .text = "tweet", .text_pair = {}, .label = "class", .labels = {}};
+  const TextTask task = load_task(source, Purpose::kEvaluate);
+  EXPECT_EQ(task.test.size(), 24783U);
+  EXPECT_EQ(task.labels, (Labels{"0", "1", "2"}));
+  const auto count = [&](int64_t label) {
+    return std::count_if(task.test.begin(), task.test.end(),
+                         [&](const TextExample& e) { return e.label == label; });
+  };
+  EXPECT_EQ(count(0), 1430);
+  EXPECT_EQ(count(1), 19190);
+  EXPECT_EQ(count(2), 4163);
+  const TextTask parted = load_task(source, Purpose::kTrain);
+  EXPECT_EQ(parted.train.size(), 22305U);
+  EXPECT_EQ(parted.test.size(), 2478U);
+}
+
+}  // namespace
+}  // namespace syncopate::corpora

@@ -1,0 +1,133 @@
+#include "syncopate/corpora/table.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fixtures.h"
+#include "tests/support/support.h"
+
+namespace syncopate::corpora {
+namespace {
+
+using syncopate::test::TempDir;
+using syncopate::test::write_text;
+using test::sentence;
+
+class Tables : public testing::Test {
+ protected:
+  Table read(TableForm form, const std::string& text) {
+    write_text(folder_ / "x", text);
+    return Table(folder_ / "x", form);
+  }
+  /// All cells, a row a line.
+  std::string cells(TableForm form, const std::string& text, size_t columns) {
+    const Table table = read(form, text);
+    std::string all;
+    for (size_t row = 0; row < table.rows(); ++row) {
+      for (size_t column = 0; column < columns; ++column) {
+        all.append(column > 0 ? "|" : "").append(table.cell(row, column));
+      }
+      all += "/";
+    }
+    return all;
+  }
+  /// The sentence behind the file's name.
+  std::string fault(TableForm form, const std::string& text) {
+    const std::string said = sentence<DataError>([&] { read(form, text); });
+    const size_t name = said.find("/x");
+    return name == std::string::npos ? said : said.substr(name + 2);
+  }
+  TempDir folder_;
+};
+
+TEST_F(Tables, CsvAsRfc4180SaysIt) {
+  EXPECT_EQ(cells(TableForm::kCsv, "a,b\r\n1,2\r\n3,4\r\n\r\n", 2), "1|2/3|4/");
+  EXPECT_EQ(cells(TableForm::kCsv, "\xEF\xBB\xBF\"a\",b\n\"x, y\",\"he said \"\"no\"\"\"\n", 2),
+            "x, y|he said \"no\"/");
+  EXPECT_EQ(cells(TableForm::kCsv, "a,b\n\"two\nlines\r\nthree\",z\n,\n\"\",\"\"\n", 2),
+            "two\nlines\r\nthree|z/|/|/");
+  EXPECT_EQ(cells(TableForm::kCsv, "a,b\n5\" disk,it's \"so\"\n", 2), "5\" disk|it's \"so\"/")
+      << "a quote inside a plain cell is a character";
+  EXPECT_EQ(cells(TableForm::kCsv, "a\n\"x\"\r\n\"\"\"\"\n", 1), "x/\"/");
+}
+
+TEST_F(Tables, RowsKnowTheLineTheyStartOn) {
+  const Table table = read(TableForm::kCsv, "a,b\n\"1\n2\n3\",x\ny,\"\"\"\n\"\"\"\nz,z\n");
+  ASSERT_EQ(table.rows(), 3U);
+  EXPECT_TRUE(table.where(0).ends_with("/x:2"));
+  EXPECT_TRUE(table.where(1).ends_with("/x:5"));
+  EXPECT_TRUE(table.where(2).ends_with("/x:7"));
+  EXPECT_EQ(table.cell(1, 1), "\"\n\"");
+  const Table moved = Table(read(TableForm::kCsv, "a\nb\n"));
+  EXPECT_EQ(moved.cell(0, 0), "b");
+}
+
+TEST_F(Tables, GlueDoesNotKnowQuotes) {
+  const std::string text = "a\tb\n\"x\ty\n";
+  EXPECT_EQ(cells(TableForm::kGlue, text, 2), "\"x|y/");
+  EXPECT_EQ(fault(TableForm::kTsv, text),
+            ":2: a quote is opened but not closed in the row that starts here; close it, or double it if it "
+            "belongs to "
+            "the text")
+      << "the same bytes with quoting";
+  EXPECT_EQ(cells(TableForm::kTsv, "a\tb\n\"x\ty\"\tz,z\n", 2), "x\ty|z,z/");
+}
+
+TEST_F(Tables, JsonLinesTakeTheirColumnsFromTheFirst) {
+  const std::string text =
+      "{\"text\": \"caf\\u00e9\\n\", \"label\": 3, \"x\": [1, {\"y\": 2}], \"p\": 0.5, \"n\": null, \"t\": "
+      "true}\n"
+      "\n"
+      "{\"label\": \"b\", \"text\": \"\", \"x\": 1, \"p\": -1e3, \"n\": \"\", \"t\": false, \"more\": 1}\r\n";
+  EXPECT_EQ(cells(TableForm::kJsonLines, text, 6), "café\n|3||0.5||true/|b|1|-1e3||false/");
+  const Table table = read(TableForm::kJsonLines, text);
+  EXPECT_EQ(table.column_names(), "text, label, x, p, n, t");
+  EXPECT_EQ(table.column("label"), 1U);
+  EXPECT_FALSE(table.find_column("more"));
+  EXPECT_TRUE(table.where(1).ends_with(":3"));
+}
+
+TEST_F(Tables, NestingHasNoLimitThatAStackSets) {
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  EXPECT_EQ(cells(TableForm::kJsonLines, "{\"a\": " + deep + ", \"b\": 1}\n", 2), "|1/");
+  EXPECT_NE(fault(TableForm::kJsonLines, "{\"a\": " + deep.substr(0, 1000000)), "");
+}
+
+TEST_F(Tables, RefuseBadFilesAndSayWhere) {
+  EXPECT_EQ(fault(TableForm::kCsv, "a,b\n1,2\n\"x\ny\",\"z\n"),
+            ":3: a quote is opened but not closed in the row that starts here; close it, or double it if it "
+            "belongs to "
+            "the text");
+  EXPECT_EQ(fault(TableForm::kCsv, "a,b\n\"x\ny\",1\n\"x\ny\"\n"),
+            ":4: 1 columns where the header has 2; separate columns by one separator each, and put quotes "
+            "around text "
+            "that holds one");
+  EXPECT_NE(fault(TableForm::kCsv, "a,b\n1,2,3\n").find(":2: 3 columns"), std::string::npos);
+  EXPECT_EQ(fault(TableForm::kCsv, "a,b\n\"x\"y,1\n"),
+            ":2: text goes on behind a closing quote in the row that starts here; double the quotes inside a "
+            "quoted "
+            "cell");
+  EXPECT_EQ(fault(TableForm::kCsv, "\xEF\xBB\xBF\r\n"),
+            " is empty; give a comma-separated file with a header line");
+  EXPECT_EQ(fault(TableForm::kCsv, "a,b\n"), " has a header but no rows; give a file with examples");
+  EXPECT_EQ(fault(TableForm::kJsonLines, "{\"a\": 1}\n{\"a\": }\n"),
+            ":2: not a JSON object; each line must be one JSON object with the same keys");
+  EXPECT_NE(fault(TableForm::kJsonLines, "[1]\n").find(":1: not a JSON object"), std::string::npos);
+  EXPECT_NE(fault(TableForm::kJsonLines, "{}\n").find(":1: not a JSON object"), std::string::npos);
+  EXPECT_EQ(fault(TableForm::kJsonLines, "{\"a\": 1}\n{\"b\": 1}\n"),
+            ":2: the key \"a\" is missing; each line must be one JSON object with the same keys");
+  EXPECT_EQ(sentence<DataError>([&] {
+              read(TableForm::kCsv, "a,b\n1,2\n").column("c");
+            }).substr(folder_.path().string().size()),
+            "/x:1: the column \"c\" is missing (there are: a, b); add it to the header line");
+}
+
+TEST_F(Tables, TheEndingSaysTheForm) {
+  EXPECT_EQ(Table::form_of("x.csv", false), TableForm::kCsv);
+  EXPECT_EQ(Table::form_of("x.jsonl", true), TableForm::kJsonLines);
+  EXPECT_EQ(Table::form_of("x.tsv", true), TableForm::kTsv);
+  EXPECT_EQ(Table::form_of("x.tsv", false), TableForm::kGlue);
+  EXPECT_EQ(Table::form_of("x", false), TableForm::kGlue);
+}
+
+}  // namespace
+}  // namespace syncopate::corpora

@@ -144,7 +144,7 @@ data::SquadDataset question_dataset(const std::filesystem::path& folder, const J
       {"q",
        question,
        0,
-       {{std::string(context.substr(begin, end - begin)), data::code_points(context.substr(0, begin))}}}};
+       {{std::string(context.substr(begin, end - begin)), corpora::code_points(context.substr(0, begin))}}}};
   return {questions, contexts, tokenizer, {.max_length = expected["max_length"], .stride = 16}};
 }
 

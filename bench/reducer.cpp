@@ -39,16 +39,18 @@ class ReducerStrategy : public parallel::Strategy {
                                                std::vector<bool>(parameters.size(), false), 25 * kMiB, false,
                                                false, names, kMiB);
   }
-  void before_backward(parallel::Replica& replica, bool last) override {
+  void before_backward(parallel::Replica&, const parallel::StepContext&, bool last) override {
     if (!last) return;
     reducer_->rebuild_buckets();
     reducer_->prepare_for_forward();
     reducer_->prepare_for_backward({});
-    replica.rows.clear();
   }
-  void step(parallel::Replica& replica) override {
-    replica.count /= size_;  // the reducer divides by the number of ranks itself
-    replica.apply();
+  parallel::Update step(parallel::Replica& replica, const parallel::StepContext& context) override {
+    parallel::StepContext mine = context;
+    mine.count /= size_;  // the reducer divides by the number of ranks itself
+    parallel::Update update = replica.apply(mine);
+    update.touched.emplace();
+    return update;
   }
 
  private:

@@ -19,8 +19,8 @@
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/nn/layers/initialize.h"
 #include "syncopate/nn/resnet/resnet.h"
-#include "syncopate/parallel/session.h"
-#include "syncopate/run/build.h"
+#include "syncopate/parallel/step_runner.h"
+#include "syncopate/run/assemble.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/launch.h"
 #include "syncopate/run/world.h"
@@ -133,37 +133,61 @@ double products_ms(const Options& options, const nn::BertConfig& config) {
   return total;
 }
 
+/// The batches are made outside of the clock: the loader has nothing to do.
+class NoData : public data::Dataset {
+ public:
+  int64_t size() const override { return 1; }
+  tensor::Batch collate(std::span<const int64_t> ids, uint64_t) const override {
+    tensor::Batch batch;
+    batch.ids.assign(ids.begin(), ids.end());
+    return batch;
+  }
+};
+
+spec::RunSpec spec_of(const Options& options, int workers) {
+  spec::RunSpec spec;
+  if (options.mode != "reducer") spec.strategy.name = options.mode;
+  spec.strategy.sparse_rows = !options.dense_rows;
+  spec.strategy.every = options.every;
+  spec.strategy.overlap_average = options.overlap_average;
+  spec.optim.clip = 0;
+  spec.comm.workers = workers;
+  spec.train.steps = options.warmup + options.steps;
+  for (const std::string& setting : options.settings) spec.fields().set_assignment(setting);
+  return spec;
+}
+
 int work(const Options& options) {
   const run::ComputeSetup compute = run::set_up_compute(options.threads);
   const run::World world = run::find_world({}, run::environment_of_process());
   comm::Membership membership = run::join(world, std::chrono::seconds(120));
   comm::Metered group(std::move(membership.group));
-  const auto model = make_model(options);
-  std::unique_ptr<parallel::Strategy> strategy;
+  const spec::RunSpec spec = spec_of(options, group.size());
+  tasks::TaskSetup setup;
+  setup.model = make_model(options);
+  setup.train = std::make_shared<NoData>();
+  run::AssemblyOptions parts;
   if (options.mode == "reducer") {
-    const char* const store = ::getenv("BENCH_STORE");
-    strategy = make_reducer(group.rank(), group.size(), store != nullptr ? store : "");
-    if (!strategy) throw ConfigError("this libtorch's c10d::Reducer has another interface; use Debian's");
-  } else {
-    run::RunSpec spec;
-    spec.strategy.name = options.mode;
-    spec.strategy.sparse_rows = !options.dense_rows;
-    spec.strategy.every = options.every;
-    spec.strategy.overlap_average = options.overlap_average;
-    for (const std::string& setting : options.settings) spec.fields().set_assignment(setting);
-    strategy = run::make_strategy(spec, group, options.warmup + options.steps);
+    parts.strategy = [](comm::Group& ranks) {
+      const char* const store = ::getenv("BENCH_STORE");
+      auto reducer = make_reducer(ranks.rank(), ranks.size(), store != nullptr ? store : "");
+      if (!reducer) throw ConfigError("this libtorch's c10d::Reducer has another interface; use Debian's");
+      return reducer;
+    };
   }
-  parallel::Session session(*model, group, *strategy);
+  run::Assembly assembly = run::assemble(spec, setup, parallel::Mesh::of_replicas(group), group, parts);
+  assembly.strategy().start(assembly.replica());
+  parallel::StepRunner runner(assembly.replica(), assembly.engine(), assembly.strategy(), assembly.mesh());
   std::vector<double> times, applies, waits;
   for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const tensor::Batch batch = random_batch(options, mix_key(7, group.rank(), step));
-    const double applied = session.replica().apply_seconds;
+    const uint64_t noise = mix_key(static_cast<uint64_t>(step), group.rank());
     const comm::Meter before = group.meter();
     const Stopwatch watch;
-    session.step({&batch, 1}, 2e-5);
+    const auto made = runner.step({&batch, 1}, {.step = step, .lr = 2e-5, .noise_key = noise});
     if (step < options.warmup) continue;
     times.push_back(watch.seconds());
-    applies.push_back(session.replica().apply_seconds - applied);
+    applies.push_back(made.update.apply_seconds);
     waits.push_back((group.meter() - before).total().seconds);
   }
   struct rusage usage {};

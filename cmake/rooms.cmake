@@ -1,12 +1,13 @@
 # The house plan: each room names the rooms it may include. tools/check_rooms.py (run as a test) fails on any
 # other include.
 # Rooms marked paper never see torch.
-set(SYNCOPATE_ROOMS base record text corpora lifeline report tensor comm codec nn data optim parallel train tasks run
+set(SYNCOPATE_ROOMS base record spec text corpora lifeline report tensor comm codec nn data optim parallel train tasks run
                     lab cli)
-set(SYNCOPATE_PAPER_ROOMS base record text corpora lifeline report)
+set(SYNCOPATE_PAPER_ROOMS base record spec text corpora lifeline report)
 
 set(ROOM_base "")
 set(ROOM_record base)
+set(ROOM_spec base record)
 set(ROOM_text base)
 set(ROOM_corpora base text)
 set(ROOM_lifeline base)
@@ -19,7 +20,7 @@ set(ROOM_data base text corpora tensor)
 set(ROOM_optim base tensor)
 set(ROOM_parallel base tensor comm codec nn optim)
 set(ROOM_train base record corpora tensor comm data nn optim parallel)
-set(ROOM_tasks base record text corpora tensor comm nn data train run)
-set(ROOM_run base record lifeline tensor comm codec nn data optim parallel train tasks)
-set(ROOM_lab base record run)
-set(ROOM_cli base record text report lifeline run tasks lab)
+set(ROOM_tasks base record spec text corpora tensor comm nn data train)
+set(ROOM_run base record spec lifeline tensor comm codec nn data optim parallel train tasks)
+set(ROOM_lab base record spec run)
+set(ROOM_cli base record spec text report lifeline tasks run lab)

@@ -9,7 +9,7 @@
 
 namespace syncopate::cli {
 
-void add_model_options(CLI::App& app, run::ScoreSpec& spec) {
+void add_model_options(CLI::App& app, spec::ScoreSpec& spec) {
   app.add_option("--task", spec.task, "the task that the model was trained on")->required();
   app.add_option("--data", spec.data, "data file, or folder; empty: the built-in data of the task");
   app.add_option("--model", spec.model, "a run, a run's model/, or any Hugging Face folder")->required();
@@ -28,7 +28,7 @@ void add_model_options(CLI::App& app, run::ScoreSpec& spec) {
 
 Command add_evaluate(CLI::App& program) {
   struct Arguments {
-    run::ScoreSpec spec;
+    spec::ScoreSpec spec;
     bool json = false;
     std::string out;
   };

@@ -7,6 +7,6 @@
 namespace syncopate::cli {
 
 /// The options that `evaluate` and `predict` share.
-void add_model_options(CLI::App& app, run::ScoreSpec& spec);
+void add_model_options(CLI::App& app, spec::ScoreSpec& spec);
 
 }  // namespace syncopate::cli

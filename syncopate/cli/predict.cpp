@@ -10,19 +10,19 @@ namespace syncopate::cli {
 
 Command add_predict(CLI::App& program) {
   struct Arguments {
-    run::ScoreSpec spec;
+    spec::ScoreSpec spec;
     bool json = false;
     std::string out;
   };
   CLI::App* app = program.add_subcommand("predict", "Write a model's answer for each example of a data file");
   auto arguments = std::make_shared<Arguments>();
-  run::ScoreSpec& spec = arguments->spec;
+  spec::ScoreSpec& spec = arguments->spec;
   add_model_options(*app, spec);
   app->add_option("--prompt", spec.prompts, "mlm, clm: a text to fill in or continue, instead of --data");
   app->add_option("--best", spec.best, "mlm, images: how many answers to show")->capture_default_str();
   app->add_flag("--may-be-empty", spec.may_be_empty,
                 "squad: a question may have no answer, though the file marks none (v2.0)");
-  run::ContinueSpec& next = spec.continuation;
+  spec::ContinueSpec& next = spec.continuation;
   app->add_option("--tokens", next.tokens, "clm: how many tokens to add")->capture_default_str();
   app->add_option("--temperature", next.temperature, "clm: 0 takes the likeliest word, 1 samples as learned")
       ->capture_default_str();

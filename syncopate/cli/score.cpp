@@ -12,28 +12,26 @@ namespace syncopate::cli {
 
 Command add_score(CLI::App& program) {
   struct Arguments {
-    std::string task, data, predictions;
-    run::ColumnSpec columns;
+    tasks::PredictionsFile file;
     bool json = false;
   };
   CLI::App* app = program.add_subcommand("score", "Score a file of predictions against a data file");
   auto arguments = std::make_shared<Arguments>();
-  app->add_option("--task", arguments->task, "the task that the predictions are for")->required();
-  app->add_option("--data", arguments->data, "data file with the right answers, or folder");
-  app->add_option("--predictions", arguments->predictions,
+  app->add_option("--task", arguments->file.task, "the task that the predictions are for")->required();
+  app->add_option("--data", arguments->file.data, "data file with the right answers, or folder");
+  app->add_option("--predictions", arguments->file.predictions,
                   "what `predict` wrote; for questions {\"id\": \"answer\", ...}")
       ->required();
-  app->add_option("--text", arguments->columns.text, "csv: the column with the text");
-  app->add_option("--text-pair", arguments->columns.text_pair, "csv: the column with a second text");
-  app->add_option("--label", arguments->columns.label, "csv: the column with the label");
+  app->add_option("--text", arguments->file.columns.text, "csv: the column with the text");
+  app->add_option("--text-pair", arguments->file.columns.text_pair, "csv: the column with a second text");
+  app->add_option("--label", arguments->file.columns.label, "csv: the column with the label");
   app->add_flag("--json", arguments->json, "print the score as one line of JSON");
   app->footer(
       "Questions: exact_match and f1 in per cent, as SQuAD's own script computes them. Others: accuracy and "
       "macro_f1.\n"
       "Example:\n  syncopate score --task squad --data dev-v1.1.json --predictions answers.json --json");
   return [arguments] {
-    const auto measures =
-        tasks::score_file(arguments->task, arguments->data, arguments->predictions, arguments->columns);
+    const auto measures = tasks::score_file(arguments->file);
     nlohmann::ordered_json json;
     std::string line;
     for (const auto& [name, value] : measures) {

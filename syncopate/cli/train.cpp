@@ -13,14 +13,15 @@
 #include "syncopate/base/progress.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
-#include "syncopate/run/build.h"
 #include "syncopate/run/compute.h"
-#include "syncopate/run/folder.h"
+#include "syncopate/run/device.h"
 #include "syncopate/run/launch.h"
 #include "syncopate/run/replicas.h"
-#include "syncopate/run/spec.h"
 #include "syncopate/run/worker.h"
 #include "syncopate/run/world.h"
+#include "syncopate/spec/folder.h"
+#include "syncopate/spec/run_spec.h"
+#include "syncopate/spec/strategies.h"
 
 namespace syncopate::cli {
 namespace {
@@ -36,8 +37,8 @@ struct TrainArguments {
   bool workers_given = false;
 };
 
-run::RunSpec make_spec(const TrainArguments& arguments) {
-  run::RunSpec spec;
+spec::RunSpec make_spec(const TrainArguments& arguments) {
+  spec::RunSpec spec;
   const Fields fields = spec.fields();
   for (const auto& [name, text] : arguments.given) fields.set(name, text);
   if (arguments.no_shuffle) spec.task.shuffle = false;
@@ -50,7 +51,7 @@ void print_result(const std::string& json_text) {
   fmt::print("{}\n", nlohmann::ordered_json::parse(json_text).dump());
 }
 
-int work(const run::RunSpec& spec, const run::World& world, const TrainArguments& arguments) {
+int work(const spec::RunSpec& spec, const run::World& world, const TrainArguments& arguments) {
   catch_interrupts();
   const char* const folder = ::getenv(kFolderVariable);
   const bool launched = world.launcher == "syncopate";
@@ -65,8 +66,8 @@ int work(const run::RunSpec& spec, const run::World& world, const TrainArguments
                                    }};
   run::WorkerResult result;
   try {
-    result = run::runs_in_one_process(spec.strategy.name) ? run::run_replicas(spec, world, options)
-                                                          : run::run_worker(spec, world, options);
+    result = spec::strategy_info(spec.strategy.name).in_one_process ? run::run_replicas(spec, world, options)
+                                                                    : run::run_worker(spec, world, options);
   } catch (const run::ReportedError& error) {
     if (!launched) throw;
     return static_cast<int>(error.code());  // the launcher says it, once
@@ -79,10 +80,10 @@ int work(const run::RunSpec& spec, const run::World& world, const TrainArguments
 }
 
 /// Starts the workers of a run on this machine and waits for them.
-int launch_workers(run::RunSpec& spec, const TrainArguments& arguments, char** argv) {
-  const run::RunFolder folder = run::choose_folder(spec, arguments.out, arguments.resume);
+int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** argv) {
+  const record::RunFolder folder = spec::choose_folder(spec, arguments.out, arguments.resume);
   const bool fresh = !std::filesystem::exists(folder.path);
-  run::start_folder(folder, spec);
+  spec::start_folder(folder, spec);
   const auto processes = static_cast<int>(spec.comm.workers + spec.servers());
   run::set_thread_environment(spec.compute.threads > 0 ? static_cast<int>(spec.compute.threads)
                                                        : run::default_threads(processes));
@@ -108,7 +109,7 @@ int launch_workers(run::RunSpec& spec, const TrainArguments& arguments, char** a
 }
 
 int train(const TrainArguments& arguments, char** argv) {
-  run::RunSpec spec = make_spec(arguments);
+  spec::RunSpec spec = make_spec(arguments);
   run::WorldFlags flags;
   if (arguments.workers_given) flags.workers = static_cast<int>(spec.comm.workers);
   flags.rank = arguments.rank;
@@ -126,8 +127,9 @@ int train(const TrainArguments& arguments, char** argv) {
   }
   if (!world.is_worker()) run::require_place_for(spec.comm.workers + spec.servers());
   spec.validate();
+  run::parse_device(spec.compute.device);  // a run that asks for a GPU that is not there starts no worker
   if (world.is_worker() || spec.comm.workers + spec.servers() == 1 ||
-      run::runs_in_one_process(spec.strategy.name)) {
+      spec::strategy_info(spec.strategy.name).in_one_process) {
     return work(spec, world, arguments);
   }
   return launch_workers(spec, arguments, argv);
@@ -138,7 +140,7 @@ int train(const TrainArguments& arguments, char** argv) {
 Command add_train(CLI::App& program, char** argv) {
   CLI::App* app = program.add_subcommand("train", "Train a model, alone or with several workers");
   auto arguments = std::make_shared<TrainArguments>();
-  run::RunSpec defaults;
+  spec::RunSpec defaults;
   const Fields fields = defaults.fields();
   for (const Fields::Field& field : fields.all()) {
     if (field.flag.empty()) continue;

@@ -26,7 +26,7 @@ std::unique_ptr<Codec> make_codec(const CodecOptions& options) {
   using kernels::Kernels;
   const std::string& name = options.name;
   if (!(options.ratio > 0 && options.ratio <= 1)) {
-    throw ConfigError("codec.ratio must be above 0 and at most 1, got {}", options.ratio);
+    throw ConfigError("ratio must be above 0 and at most 1, got {}", options.ratio);
   }
   if (name == "none") return std::make_unique<BlockCodec>(&Kernels::fp32);
   if (name == "fp16") return std::make_unique<BlockCodec>(&Kernels::fp16);

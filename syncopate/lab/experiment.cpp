@@ -9,6 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/run/device.h"
 
 namespace syncopate::lab {
 namespace {
@@ -58,6 +59,7 @@ Experiment::Row read_row(const toml::node& node, const toml::table* shared,
   }
   row.spec.complete();
   row.spec.validate();
+  run::parse_device(row.spec.compute.device);
   return row;
 }
 

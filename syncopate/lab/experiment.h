@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/run/spec.h"
+#include "syncopate/spec/run_spec.h"
 
 namespace syncopate::lab {
 
@@ -31,7 +31,7 @@ namespace syncopate::lab {
 struct Experiment {
   struct Row {
     std::string name;  ///< may be empty, not a phase's
-    run::RunSpec spec;
+    spec::RunSpec spec;
     std::optional<std::string> after{};  ///< the phase it starts from
   };
   std::string title;

@@ -12,15 +12,15 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
-#include "syncopate/run/folder.h"
 #include "syncopate/run/launch.h"
+#include "syncopate/spec/folder.h"
 
 extern char** environ;
 
 namespace syncopate::lab {
 namespace {
 
-std::vector<std::string> command_for(run::RunSpec& spec, const std::filesystem::path& folder, bool resume) {
+std::vector<std::string> command_for(spec::RunSpec& spec, const std::filesystem::path& folder, bool resume) {
   std::vector<std::string> words{"syncopate", "train",        "--workers", std::to_string(spec.comm.workers),
                                  "--out",     folder.string()};
   if (resume) words.push_back("--resume");
@@ -60,7 +60,7 @@ int run_program(const std::vector<std::string>& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-record::RunRecord read_result(const run::RunFolder& folder) {
+record::RunRecord read_result(const record::RunFolder& folder) {
   try {
     return record::run_from_json(nlohmann::ordered_json::parse(read_file(folder.result(), "result")));
   } catch (const nlohmann::json::exception&) {
@@ -82,7 +82,7 @@ SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out
     const bool phase = i < experiment.phases.size();
     SweepRow row{.name = all[i].name, .spec = all[i].spec, .record = std::nullopt, .reused = false};
     if (all[i].after) row.spec.model.init_from = folders.at(*all[i].after);
-    const run::RunFolder folder{out / row.spec.name()};
+    const record::RunFolder folder{out / row.spec.name()};
     const std::string label = fmt::format("[{}/{}] {}{} with {} worker{}", i + 1, all.size(),
                                           row.name.empty() ? "" : row.name + ": ", row.spec.rhythm(),
                                           row.spec.comm.workers, row.spec.comm.workers == 1 ? "" : "s");

@@ -13,7 +13,7 @@ namespace syncopate::lab {
 
 struct SweepRow {
   std::string name;  ///< as the experiment calls it; may be empty
-  run::RunSpec spec;
+  spec::RunSpec spec;
   std::optional<record::RunRecord> record;  ///< none: the run diverged
   bool reused = false;                      ///< found done in the folder
 };

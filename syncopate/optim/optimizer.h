@@ -35,7 +35,9 @@ class Optimizer {
   virtual void set_steps_done(int64_t steps) = 0;
 };
 
-const std::vector<std::string>& optimizer_names();
+std::vector<std::string> optimizer_names();
+/// Whether the optimizer looks at whole tensors (their norms), so that no tensor may be cut.
+bool needs_whole_tensors(const std::string& kind);
 /// Throws ConfigError.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, const tensor::FlatParams& params);
 

@@ -11,10 +11,10 @@ namespace syncopate::optim {
 Outer::Outer(const OuterOptions& options) : options_(options) {
   constexpr double kMost = 1e6;  // a float holds it, and what it does to a model is done long before
   if (!(options.lr > 0 && options.lr <= kMost)) {
-    throw ConfigError("strategy.outer_lr must be above 0 and at most {:.0f}, got {}", kMost, options.lr);
+    throw ConfigError("outer_lr must be above 0 and at most {:.0f}, got {}", kMost, options.lr);
   }
   if (!(options.momentum >= 0 && options.momentum < 1)) {
-    throw ConfigError("strategy.outer_momentum must be at least 0 and below 1, got {}", options.momentum);
+    throw ConfigError("outer_momentum must be at least 0 and below 1, got {}", options.momentum);
   }
 }
 

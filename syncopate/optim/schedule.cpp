@@ -17,8 +17,7 @@ double steps_of(double value, int64_t total) {
 }
 
 void require(bool holds, const char* name, const char* expected, double value) {
-  if (!holds || !std::isfinite(value))
-    throw ConfigError("optim.{} must be {}, got {}", name, expected, value);
+  if (!holds || !std::isfinite(value)) throw ConfigError("{} must be {}, got {}", name, expected, value);
 }
 
 std::vector<int64_t> read_milestones(const std::string& text, int64_t total) {
@@ -27,12 +26,11 @@ std::vector<int64_t> read_milestones(const std::string& text, int64_t total) {
     const auto value = parse_number(trim(piece));
     if (!value || !(*value > 0) || !std::isfinite(*value)) {
       throw ConfigError(
-          "optim.milestones must be shares of the steps (or steps, above 1) like \"0.5,0.75\", got \"{}\"",
-          text);
+          "milestones must be shares of the steps (or steps, above 1) like \"0.5,0.75\", got \"{}\"", text);
     }
     steps.push_back(std::llround(steps_of(*value, total)));
     if (steps.size() > 1 && steps.back() < steps[steps.size() - 2]) {
-      throw ConfigError("optim.milestones must rise from the first to the last, got \"{}\"", text);
+      throw ConfigError("milestones must rise from the first to the last, got \"{}\"", text);
     }
   }
   return steps;

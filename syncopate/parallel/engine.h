@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "syncopate/parallel/replica.h"
 
@@ -18,18 +19,24 @@ struct LocalLoss {
 struct EngineEvents {
   std::function<void(const char* phase)> phase;  ///< "forward", "backward"
   /// The forward pass of a micro-batch is done, its backward pass comes next. Called once with `last` in
-  /// every step.
-  std::function<void(const LocalLoss& so_far, bool last)> before_backward;
+  /// every step. `rows`: those of embedding tables that the step's micro-batches read.
+  std::function<void(const LocalLoss& so_far, std::span<const tensor::RowUse> rows, bool last)>
+      before_backward;
+};
+
+/// What the engine made of a step's micro-batches, beside the gradient.
+struct Gradients {
+  LocalLoss loss;
+  std::vector<tensor::RowUse> rows;  ///< of embedding tables: what the micro-batches read
 };
 
 /// How this step's gradients come to be.
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// Leaves in `replica.params.grads` the gradient of the sum of the losses of all micro-batches, and in
-  /// `replica.rows` the rows they read. `noise_key` decides the dropout. No micro-batch at all gives zero
-  /// gradients.
-  virtual LocalLoss run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
+  /// Adds to `replica.params.grads`, which is zero, the gradient of the sum of the losses of all
+  /// micro-batches; no micro-batch at all adds nothing. `noise_key` decides the dropout.
+  virtual Gradients run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                         const EngineEvents& events) = 0;
 };
 

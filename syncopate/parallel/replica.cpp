@@ -7,38 +7,38 @@
 
 namespace syncopate::parallel {
 
-double Replica::mean_scale() const {
+double Replica::mean_scale(double count) const {
   return loss_scale != nullptr ? 1 / count / loss_scale->value() : 1 / count;
 }
 
-bool Replica::accept(double norm) {
-  gradient_norm = norm;
-  const bool finite = std::isfinite(norm);  // otherwise the run diverged: the caller sees it by the norm
-  if (loss_scale == nullptr) return finite;
-  if (!finite && loss_scale->value() > 1) {
-    loss_scale->overflowed();
-    gradient_norm = 0;
-    return false;
+Update Replica::judge(double norm) const {
+  const bool finite = std::isfinite(norm);
+  if (loss_scale != nullptr) {
+    if (finite) {
+      loss_scale->succeeded();
+    } else if (loss_scale->value() > 1) {
+      loss_scale->overflowed();
+      norm = 0;
+    }
   }
-  if (finite) loss_scale->succeeded();
-  return finite;
+  return {.gradient_norm = norm, .skipped = !finite};  // a norm that is not finite: the run diverged
 }
 
-std::optional<double> Replica::update_scale() {
-  if (count == 0) {  // nothing to learn from
-    gradient_norm = 0;
-    return std::nullopt;
-  }
-  const double scale = mean_scale();
+Replica::Scaled Replica::scaled(double count) const {
+  if (count == 0) return {.update = {.skipped = true}, .scale = std::nullopt};  // nothing to learn from
+  const double scale = mean_scale(count);
   const bool need_norm = clip > 0 || loss_scale != nullptr;
-  if (!accept(need_norm ? optim::gradient_norm(params.grads, scale) : 0)) return std::nullopt;
-  return scale * optim::clip_factor(gradient_norm, clip);
+  const Update update = judge(need_norm ? optim::gradient_norm(params.grads, scale) : 0);
+  if (update.skipped) return {.update = update, .scale = std::nullopt};
+  return {.update = update, .scale = scale * optim::clip_factor(update.gradient_norm, clip)};
 }
 
-void Replica::apply() {
+Update Replica::apply(const StepContext& context) const {
   const Stopwatch watch;
-  if (const auto scale = update_scale()) optimizer.step(params, lr, *scale);
-  apply_seconds += watch.seconds();
+  auto [update, scale] = scaled(context.count);
+  if (scale) optimizer.step(params, context.lr, *scale);
+  update.apply_seconds = watch.seconds();
+  return update;
 }
 
 }  // namespace syncopate::parallel

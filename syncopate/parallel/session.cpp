@@ -11,15 +11,15 @@ Session::Session(nn::Model& model, comm::Group& group, Strategy& strategy,
       params_(model.parameters()),
       optimizer_(optim::make_optimizer(options, params_)),
       replica_{.model = model, .params = params_, .optimizer = *optimizer_},
-      lockstep_(replica_, engine_, strategy_, group_) {
+      runner_(replica_, engine_, strategy_, Mesh::of_replicas(group_)) {
   strategy_.start(replica_);
 }
 
 double Session::step(std::span<const tensor::Batch> micro, double lr) {
-  replica_.lr = lr;
-  replica_.step = static_cast<int64_t>(steps_);
-  const auto outcome = lockstep_.step(micro, mix_key(steps_++, group_.rank()), {});
-  return outcome.count > 0 ? outcome.sum / outcome.count : 0;
+  last_ = runner_.step(
+      micro, {.step = static_cast<int64_t>(steps_), .lr = lr, .noise_key = mix_key(steps_, group_.rank())});
+  ++steps_;
+  return last_.count > 0 ? last_.sum / last_.count : 0;
 }
 
 }  // namespace syncopate::parallel

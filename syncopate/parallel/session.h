@@ -8,8 +8,8 @@
 #include "syncopate/nn/model.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/parallel/engines/local_engine.h"
-#include "syncopate/parallel/lockstep.h"
 #include "syncopate/parallel/replica.h"
+#include "syncopate/parallel/step_runner.h"
 #include "syncopate/parallel/strategy.h"
 
 namespace syncopate::parallel {
@@ -29,7 +29,8 @@ class Session {
   /// One optimizer step on this rank's micro-batches (they may be none); returns the mean loss over all ranks
   /// since they last talked, or this rank's own (0 without examples) in a step in which they do not.
   double step(std::span<const tensor::Batch> micro, double lr);
-  void finish() { strategy_.settle(replica_); }  ///< every replica is the model then
+  void finish() { strategy_.settle(replica_); }     ///< every replica is the model then
+  const StepResult& last() const { return last_; }  ///< of the last step
   const Replica& replica() const { return replica_; }
 
  private:
@@ -39,7 +40,8 @@ class Session {
   std::unique_ptr<optim::Optimizer> optimizer_;
   Replica replica_;
   LocalEngine engine_;
-  Lockstep lockstep_;
+  StepRunner runner_;
+  StepResult last_;
   uint64_t steps_ = 0;
 };
 

@@ -12,8 +12,8 @@ at::Tensor Slice::of(const at::Tensor& flat) const {
   return flat.defined() ? flat.narrow(0, begin, size()) : at::Tensor();
 }
 
-std::vector<Slice> cut_between_tensors(const std::vector<tensor::FlatParams::Entry>& entries, int64_t size,
-                                       int64_t parts) {
+std::vector<Slice> split_between_tensors(const std::vector<tensor::FlatParams::Entry>& entries, int64_t size,
+                                         int64_t parts) {
   const auto count = static_cast<int64_t>(entries.size());
   check(1 <= parts && parts <= count, "one entry for each part");
   const auto edge = [&](int64_t entry) {

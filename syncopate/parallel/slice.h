@@ -16,7 +16,7 @@ struct Slice {
 
 /// An array of `size` elements in so many neighbouring slices, cut where an entry begins and as near to the
 /// same size as that allows with one entry or more in each. At most as many parts as entries.
-std::vector<Slice> cut_between_tensors(const std::vector<tensor::FlatParams::Entry>& entries, int64_t size,
-                                       int64_t parts);
+std::vector<Slice> split_between_tensors(const std::vector<tensor::FlatParams::Entry>& entries, int64_t size,
+                                         int64_t parts);
 
 }  // namespace syncopate::parallel

@@ -7,13 +7,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "syncopate/base/text.h"
+#include "syncopate/run/fault_injection.h"
 
 namespace syncopate::run {
 
-Recorder::Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
+Recorder::Recorder(record::RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
                    Progress::Style style, std::function<bool()> stop_requested,
-                   std::optional<FaultInjection> fault)
+                   std::optional<spec::Fault> fault)
     : folder_(std::move(folder)),
       membership_(membership),
       rank_(rank),
@@ -32,7 +32,7 @@ void Recorder::begin() { open(0, 0, 0); }
 
 void Recorder::phase(int64_t step, const char* phase) {
   membership_.status(step, phase);
-  if (fault_ && fault_->rank == rank_) fault_->fail_if_due(step, phase);
+  if (fault_ && fault_->rank == rank_) inject(*fault_, step, phase);
 }
 
 void Recorder::resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) {

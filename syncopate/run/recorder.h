@@ -8,9 +8,9 @@
 #include "syncopate/comm/open.h"
 #include "syncopate/record/lines.h"
 #include "syncopate/record/record.h"
-#include "syncopate/run/fault_injection.h"
-#include "syncopate/run/folder.h"
-#include "syncopate/train/trainer.h"
+#include "syncopate/record/run_folder.h"
+#include "syncopate/spec/fault.h"
+#include "syncopate/train/listener.h"
 
 namespace syncopate::run {
 
@@ -18,8 +18,8 @@ namespace syncopate::run {
 /// rank its own loss_<rank>.txt, the lifeline hears of every phase.
 class Recorder : public train::Listener {
  public:
-  Recorder(RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
-           Progress::Style style, std::function<bool()> stop_requested, std::optional<FaultInjection> fault);
+  Recorder(record::RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
+           Progress::Style style, std::function<bool()> stop_requested, std::optional<spec::Fault> fault);
 
   void phase(int64_t step, const char* phase) override;
   void resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) override;
@@ -40,12 +40,12 @@ class Recorder : public train::Listener {
   void open(int64_t steps, int64_t own, int64_t evals);
   bool first() const { return rank_ == 0; }
 
-  RunFolder folder_;
+  record::RunFolder folder_;
   comm::Membership& membership_;
   int rank_;
   Progress progress_;
   std::function<bool()> stop_requested_;
-  std::optional<FaultInjection> fault_;
+  std::optional<spec::Fault> fault_;
   std::vector<record::StepRecord> steps_;  ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
   int64_t first_step_ = 0;

@@ -70,7 +70,7 @@ class Board {
   std::pair<WorkerOptions::Data, WorkerOptions::Data> data_;  ///< between share's barriers
 };
 
-void work(Board& board, const RunSpec& spec, const World& world, const WorkerOptions& options,
+void work(Board& board, const spec::RunSpec& spec, const World& world, const WorkerOptions& options,
           std::unique_ptr<comm::Group> group) {
   try {
     board.done(world.rank, run_worker(spec, world, options, std::move(group)));
@@ -83,7 +83,7 @@ void work(Board& board, const RunSpec& spec, const World& world, const WorkerOpt
 
 }  // namespace
 
-WorkerResult run_replicas(const RunSpec& spec, const World& world, const WorkerOptions& options) {
+WorkerResult run_replicas(const spec::RunSpec& spec, const World& world, const WorkerOptions& options) {
   if (world.size > 1) {
     throw ConfigError(
         "{} drives all workers from one process, but {} started {}; use ddp there, or give --workers {} to "

@@ -8,7 +8,8 @@
 #include "syncopate/comm/inproc.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
-#include "syncopate/run/folder.h"
+#include "syncopate/spec/folder.h"
+#include "syncopate/spec/tasks.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/train/evaluate.h"
 
@@ -20,10 +21,10 @@ struct Prepared {
   train::EvalOptions options;
 };
 
-Prepared prepare(ScoreSpec spec, bool predict) {
-  const tasks::Family& family = tasks::family_of(spec.task);
+Prepared prepare(spec::ScoreSpec spec, bool predict) {
+  const spec::TaskFamily& family = spec::task_family(spec.task);
   if (spec.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", spec.batch_size);
-  if (!spec.prompts.empty() && spec.task != "mlm" && spec.task != "clm") {
+  if (!spec.prompts.empty() && !family.takes_prompts) {
     throw ConfigError("--prompt is for mlm and clm; give the examples of {} in a file with --data",
                       spec.task);
   }
@@ -37,13 +38,13 @@ Prepared prepare(ScoreSpec spec, bool predict) {
   const at::Device device = parse_device(spec.device);
   const PrecisionChoice precision = choose_precision(tensor::parse_precision(spec.precision), device);
   set_up_compute(spec.threads > 0 ? static_cast<int>(spec.threads) : default_threads(1));
-  const std::filesystem::path inside = RunFolder{spec.model}.model();
+  const std::filesystem::path inside = record::RunFolder{spec.model}.model();
   if (std::filesystem::is_directory(inside)) spec.model = inside.string();
   if (!std::filesystem::is_directory(spec.model)) {
     throw DataError("there is no model folder {}; give the model/ folder of a run or a Hugging Face folder",
                     spec.model);
   }
-  Prepared prepared{.scoring = family.score(spec, predict),
+  Prepared prepared{.scoring = tasks::family_of(spec.task).score(spec, predict),
                     .options = {.batch_size = spec.batch_size > 0 ? spec.batch_size : family.eval_batch,
                                 .precision = precision.used}};
   move_model(*prepared.scoring.model, device);
@@ -56,14 +57,14 @@ Prepared prepare(ScoreSpec spec, bool predict) {
 
 }  // namespace
 
-record::EvalRecord score_model(const ScoreSpec& spec) {
+record::EvalRecord score_model(const spec::ScoreSpec& spec) {
   const auto [scoring, options] = prepare(spec, false);
   const auto alone = comm::open_alone();
   const auto metric = scoring.metric();
   return train::evaluate(*scoring.model, *scoring.test, *alone, *metric, options);
 }
 
-void predict(const ScoreSpec& spec, const std::function<void(const std::string&)>& line) {
+void predict(const spec::ScoreSpec& spec, const std::function<void(const std::string&)>& line) {
   const Prepared prepared = prepare(spec, true);
   const tasks::Scoring& scoring = prepared.scoring;
   const at::NoGradGuard no_grad;

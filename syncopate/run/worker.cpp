@@ -13,24 +13,22 @@
 #include "syncopate/base/text.h"
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/data/loader.h"
-#include "syncopate/parallel/engines/local_engine.h"
-#include "syncopate/parallel/engines/slow_engine.h"
 #include "syncopate/parallel/server/shard_server.h"
-#include "syncopate/run/build.h"
+#include "syncopate/run/assemble.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
-#include "syncopate/run/folder.h"
+#include "syncopate/run/fault_injection.h"
+#include "syncopate/run/options.h"
 #include "syncopate/run/recorder.h"
+#include "syncopate/spec/folder.h"
 #include "syncopate/tasks/setup.h"
-#include "syncopate/train/trainer.h"
 
 namespace syncopate::run {
 namespace {
 
 class Worker {
  public:
-  Worker(RunSpec spec, const World& world, const WorkerOptions& options)
+  Worker(spec::RunSpec spec, const World& world, const WorkerOptions& options)
       : spec_(std::move(spec)), world_(world), options_(options) {}
 
   WorkerResult run(std::unique_ptr<comm::Group> group) {
@@ -59,6 +57,8 @@ class Worker {
         }
       }
       report(error.what(), error.code());
+    } catch (const DivergedError& error) {
+      report(fmt::format("{} (--lr, --warmup, --clip)", error.what()), error.code());
     } catch (const Error& error) {
       report(error.what(), error.code());
     } catch (const std::filesystem::filesystem_error& error) {
@@ -77,9 +77,9 @@ class Worker {
     membership_.status(-1, "serving");
     parallel::ShardServerOptions options = server_options(spec_);
     options.workers = workers();
-    const auto fault = parse_fault(spec_.comm.fault);
+    const auto fault = spec::parse_fault(spec_.comm.fault);
     options.before_update = [&](int64_t number) {
-      if (fault && fault->rank == world_.rank) fault->fail_if_due(number, "update");
+      if (fault && fault->rank == world_.rank) inject(*fault, number, "update");
     };
     parallel::serve(*membership_.group, options, [this](const Error& error) {
       if (error.code() != ExitCode::kComm ||
@@ -103,70 +103,20 @@ class Worker {
     if (!precision.note.empty()) setup.notes.push_back(precision.note);
     compute_.device = describe(device);
     compute_.precision = tensor::name_of(precision.used);
-    tensor::FlatParams params(setup.model->parameters(), device);
-    move_buffers(*setup.model, device);
-    const auto optimizer = make_worker_optimizer(spec_, params);
-    optim::LossScale loss_scale;
-    parallel::Replica replica{
-        .model = *setup.model,
-        .params = params,
-        .optimizer = *optimizer,
-        .clip = spec_.optim.clip,
-        .precision = precision.used,
-        .loss_scale = precision.used == tensor::Precision::kFp16 ? &loss_scale : nullptr};
-    if (setup.connect) setup.connect(group);
-    const auto engine = make_engine();
-    // Workers that run free make an update each where those in step make one together.
-    const bool free = spec_.runs_free();
-    const int64_t updates_per_step = free ? workers() : 1;
-    const int64_t examples = spec_.examples_per_step() / updates_per_step;
-    data::Loader loader(setup.train, {.global_batch = examples,
-                                      .workers = free ? 1 : workers(),
-                                      .rank = free ? 0 : world_.rank,
-                                      .accumulate = static_cast<int>(spec_.train.accumulate),
-                                      .seed = static_cast<uint64_t>(spec_.train.seed),
-                                      .shuffle = spec_.task.shuffle,
-                                      .threads = static_cast<int>(spec_.compute.loader_threads),
-                                      .on_demand = free,
-                                      .keep_empty = setup.model->every_rank_computes()});
-    const int64_t epochs = std::max<int64_t>(1, spec_.train.epochs);
-    const int64_t steps =
-        spec_.train.steps > 0 ? spec_.train.steps * updates_per_step : epochs * loader.steps_per_epoch();
-    const optim::Schedule schedule =
-        make_schedule(spec_.optim, (steps + updates_per_step - 1) / updates_per_step, examples);
-    const auto strategy = make_strategy(spec_, group, steps, &world);
-
+    Assembly assembly = assemble(spec_, setup, parallel::Mesh::of_replicas(group), group,
+                                 {.device = device,
+                                  .precision = precision.used,
+                                  .with_servers = spec_.servers() > 0 ? &world : nullptr,
+                                  .checkpoint = folder_.checkpoint(),
+                                  .inputs = inputs_of(setup),
+                                  .environment = compute_.to_json()});
+    const int64_t steps = assembly.steps();
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
-                      parse_fault(spec_.comm.fault));
+                      spec::parse_fault(spec_.comm.fault));
     open_folder(group);
-    announce(recorder, setup, params, steps);
+    announce(recorder, setup, assembly.replica().params, steps);
     if (!options_.resume) recorder.begin();
-    train::Trainer trainer(
-        {.replica = replica,
-         .engine = *engine,
-         .strategy = *strategy,
-         .group = group,
-         .loader = loader,
-         .test = setup.test.get(),
-         .metric = setup.metric,
-         .schedule = schedule,
-         .listener = recorder},
-        {.steps = steps,
-         .updates_per_step = updates_per_step,
-         .eval_every = parse_integer(spec_.train.eval_every).value_or(0) * updates_per_step,
-         .save_every = spec_.train.save_every * updates_per_step,
-         .eval_batch = spec_.eval_batch(),
-         .broadcast_buffers = spec_.model.batch_norm == "broadcast",
-         .seed = static_cast<uint64_t>(spec_.train.seed),
-         .control = {.patience = spec_.train.patience,
-                     .plateau_factor = spec_.optim.plateau_factor,
-                     .plateau_patience = spec_.optim.plateau_patience,
-                     .time_limit = spec_.train.time_limit},
-         .balance = balance(),
-         .checkpoint = folder_.checkpoint(),
-         .inputs = inputs_of(setup),
-         .environment = environment(steps)});
-    const train::TrainResult trained = trainer.run(options_.resume);
+    const train::TrainResult trained = assembly.train(recorder, options_.resume);
     WorkerResult result;
     result.interrupted = trained.interrupted;
     if (trained.interrupted) {
@@ -180,13 +130,6 @@ class Worker {
       result.record = conclude(setup, recorder, trained);
     }
     return result;
-  }
-
-  std::unique_ptr<parallel::Engine> make_engine() const {
-    std::unique_ptr<parallel::Engine> engine = std::make_unique<parallel::LocalEngine>();
-    const double slowness = spec_.slowness_of(world_.rank);
-    if (slowness > 1) engine = std::make_unique<parallel::SlowEngine>(std::move(engine), slowness);
-    return engine;
   }
 
   [[noreturn]] void report(const std::string& sentence, ExitCode code) {
@@ -210,14 +153,9 @@ class Worker {
   void choose_folder_together(comm::Group& group) {
     std::string path = options_.out;
     if (group.rank() == 0 && !options_.folder_is_ready) {
-      path = choose_folder(spec_, options_.out, options_.resume).path.string();
+      path = spec::choose_folder(spec_, options_.out, options_.resume).path.string();
     }
     folder_.path = comm::broadcast_text(group, path, 0);
-  }
-
-  std::optional<train::BalanceOptions> balance() const {
-    if (!spec_.train.balance) return std::nullopt;
-    return train::BalanceOptions{.every = spec_.train.balance_every};
   }
 
   static nlohmann::ordered_json inputs_of(const tasks::TaskSetup& setup) {
@@ -226,16 +164,10 @@ class Worker {
             {"vocabulary", setup.fingerprint}};
   }
 
-  nlohmann::ordered_json environment(int64_t steps) const {
-    nlohmann::ordered_json all = compute_.to_json();
-    all["steps"] = steps;  // the schedule depends on it
-    return all;
-  }
-
   /// Only now that everything is loaded: a run that cannot begin leaves nothing behind.
   void open_folder(comm::Group& group) {
     if (world_.rank == 0) {
-      if (!options_.folder_is_ready) start_folder(folder_, spec_);
+      if (!options_.folder_is_ready) spec::start_folder(folder_, spec_);
       std::filesystem::remove(folder_.done());
     }
     group.barrier();  // rank 0 sweeps out what an earlier run left: nobody writes before that
@@ -297,23 +229,23 @@ class Worker {
     record.skipped_steps = trained.skipped;
     record.shares = trained.shares;
     record.ended = trained.ended;
-    save_model(folder_.model(), setup.save);
+    spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
     write_file_atomically(folder_.done(), "");
     return record;
   }
 
-  RunSpec spec_;
+  spec::RunSpec spec_;
   World world_;
   WorkerOptions options_;
   ComputeSetup compute_;
   comm::Membership membership_;
-  RunFolder folder_;
+  record::RunFolder folder_;
 };
 
 }  // namespace
 
-WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options,
+WorkerResult run_worker(spec::RunSpec spec, const World& world, const WorkerOptions& options,
                         std::unique_ptr<comm::Group> group) {
   return Worker(std::move(spec), world, options).run(std::move(group));
 }

@@ -10,8 +10,8 @@
 #include "syncopate/comm/group.h"
 #include "syncopate/data/dataset.h"
 #include "syncopate/record/record.h"
-#include "syncopate/run/spec.h"
 #include "syncopate/run/world.h"
+#include "syncopate/spec/run_spec.h"
 
 namespace syncopate::run {
 
@@ -42,7 +42,7 @@ struct WorkerResult {
 /// Trains as one worker of the run: joins the others, loads, trains, and (rank 0) writes the result and the
 /// model. Over `group`, or over the one that `world` says how to open. Throws ReportedError, or another Error
 /// when it failed before it met the others.
-WorkerResult run_worker(RunSpec spec, const World& world, const WorkerOptions& options,
+WorkerResult run_worker(spec::RunSpec spec, const World& world, const WorkerOptions& options,
                         std::unique_ptr<comm::Group> group = nullptr);
 
 }  // namespace syncopate::run

@@ -45,7 +45,7 @@ train::MakeMetric metric_of(const corpora::TextTask& task) {
 }
 
 corpora::TextSource source_of(const std::string& task, const std::string& path,
-                              const run::ColumnSpec& columns) {
+                              const spec::ColumnSpec& columns) {
   return {.task = task,
           .path = path,
           .text = columns.text,
@@ -56,7 +56,7 @@ corpora::TextSource source_of(const std::string& task, const std::string& path,
 
 }  // namespace
 
-TaskSetup make_classification(const run::RunSpec& spec, comm::Group& group) {
+TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
   corpora::TextTask task = corpora::load_task(source_of(spec.task.name, spec.task.data, spec.task.columns()),
                                               corpora::Purpose::kTrain);
@@ -81,7 +81,7 @@ TaskSetup make_classification(const run::RunSpec& spec, comm::Group& group) {
   return made;
 }
 
-Scoring score_classification(const run::ScoreSpec& spec, bool predict) {
+Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
   const text::WordPiece tokenizer = text::WordPiece::load(vocabulary_of(spec.model));
   auto loaded = nn::load_bert<nn::BertClassifier>(spec.model, {});
   if (loaded.fresh_head) {

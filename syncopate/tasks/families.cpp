@@ -11,10 +11,9 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
 #include "syncopate/data/subset.h"
-#include "syncopate/nn/bert/bert_config.h"
-#include "syncopate/nn/gpt/gpt_config.h"
-#include "syncopate/nn/resnet/resnet_config.h"
-#include "syncopate/run/folder.h"
+#include "syncopate/record/run_folder.h"
+#include "syncopate/spec/tasks.h"
+#include "syncopate/tasks/score_file.h"
 #include "syncopate/tasks/setup.h"
 
 namespace syncopate::tasks {
@@ -26,66 +25,26 @@ constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies{
-      {.tasks = {"supersense", "hypernym", "rte", "sst2", "mnli", "csv"},
-       .models = nn::preset_names(),
-       .max_length = 128,
-       .eval_batch = 64,
-       .make = make_classification,
-       .score = score_classification},
-      {.tasks = {"mlm"},
-       .models = nn::preset_names(),
-       .max_length = 128,
-       .eval_batch = 32,
-       .make = make_masked_words,
-       .score = score_masked_words},
-      {.tasks = {"squad", "definition-qa"},
-       .models = nn::preset_names(),
-       .max_length = 320,
-       .eval_batch = 32,
-       .make = make_questions,
-       .score = score_questions},
-      {.tasks = {"clm"},
-       .models = nn::gpt_preset_names(),
-       .max_length = 128,
-       .eval_batch = 8,
-       .make = make_next_words,
-       .score = score_next_words},
-      {.tasks = {"cifar10", "idx"},
-       .models = nn::resnet_preset_names(),
-       .max_length = 0,
-       .eval_batch = 128,
-       .make = make_images,
-       .score = score_images},
+      {"classification", make_classification, score_classification, score_text_labels},
+      {"masked-words", make_masked_words, score_masked_words, nullptr},
+      {"questions", make_questions, score_questions, score_answers},
+      {"next-words", make_next_words, score_next_words, nullptr},
+      {"images", make_images, score_images, score_image_labels},
   };
   return kFamilies;
 }
 
-std::vector<std::string> task_names() {
-  std::vector<std::string> names;
-  for (const Family& family : families()) names.insert(names.end(), family.tasks.begin(), family.tasks.end());
-  return names;
-}
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const Family& family : families()) {
-    for (const std::string& model : family.models) {
-      if (std::find(names.begin(), names.end(), model) == names.end()) names.push_back(model);
-    }
-  }
-  return names;
-}
-
 const Family& family_of(const std::string& task) {
-  for (const Family& family : families()) {
-    if (std::find(family.tasks.begin(), family.tasks.end(), task) != family.tasks.end()) return family;
-  }
-  throw ConfigError("unknown task \"{}\"{}", task, suggestion(task, task_names()));
+  const std::string_view name = spec::task_family(task).name;
+  const auto found = std::find_if(families().begin(), families().end(),
+                                  [&](const Family& family) { return family.name == name; });
+  check(found != families().end(), "every family of tasks is made somewhere");
+  return *found;
 }
 
-Start find_start(const run::RunSpec& spec) {
+Start find_start(const spec::RunSpec& spec) {
   const auto model_of_run = [](const std::string& path) {
-    const std::filesystem::path model = run::RunFolder{path}.model();
+    const std::filesystem::path model = record::RunFolder{path}.model();
     return std::filesystem::is_directory(model) ? model.string() : path;
   };
   if (!spec.model.init_from.empty()) {
@@ -96,11 +55,11 @@ Start find_start(const run::RunSpec& spec) {
     return {.folder = model_of_run(spec.model.init_from), .fresh_head = true};
   }
   const std::string& name = spec.model.name;
-  const auto& presets = family_of(spec.task.name).models;
+  const auto& presets = spec::task_family(spec.task.name).models;
   if (std::find(presets.begin(), presets.end(), name) != presets.end()) return {};
   if (std::filesystem::is_directory(name)) return {.folder = model_of_run(name), .fresh_head = false};
-  for (const Family& family : families()) {
-    if (std::find(family.models.begin(), family.models.end(), name) == family.models.end()) continue;
+  const std::vector<std::string> all = spec::model_names();
+  if (std::find(all.begin(), all.end(), name) != all.end()) {
     throw ConfigError("the model {} does not learn the task {}; choose one of: {}", name, spec.task.name,
                       fmt::join(presets, ", "));
   }
@@ -111,13 +70,13 @@ Start find_start(const run::RunSpec& spec) {
            : fmt::format("; give a Hugging Face folder or one of: {}", fmt::join(presets, ", ")));
 }
 
-void require_same_shape(const run::RunSpec& spec, bool same) {
+void require_same_shape(const spec::RunSpec& spec, bool same) {
   if (same || spec.model.name.empty() || spec.model.init_from.empty()) return;
   throw ConfigError("the model of --init-from {} is not a {}; leave --model out", spec.model.init_from,
                     spec.model.name);
 }
 
-uint64_t start_seed(const run::RunSpec& spec) {
+uint64_t start_seed(const spec::RunSpec& spec) {
   return mix_key(static_cast<uint64_t>(spec.train.seed), 0x1417);
 }
 
@@ -146,10 +105,10 @@ void require_length_fits(int64_t max_length, int64_t positions, const std::strin
                     positions, model);
 }
 
-int64_t scored_length(const run::ScoreSpec& spec, int64_t positions) {
+int64_t scored_length(const spec::ScoreSpec& spec, int64_t positions) {
   const int64_t length = spec.max_length > 0
                              ? spec.max_length
-                             : trained_length(spec.model, family_of(spec.task).max_length, positions);
+                             : trained_length(spec.model, spec::task_family(spec.task).max_length, positions);
   require_length_fits(length, positions, spec.model);
   return length;
 }
@@ -159,14 +118,14 @@ std::string fingerprint_of(const std::vector<std::string>& words) {
 }
 
 std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole,
-                                             const run::RunSpec& spec) {
+                                             const spec::RunSpec& spec) {
   const int64_t size = whole->size(), limit = spec.task.limit;
   if (limit == 0 || limit >= size) return whole;
   return std::make_shared<data::Subset>(whole, chosen_examples(size, limit, spec.train.seed));
 }
 
 std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
-                                              const run::RunSpec& spec) {
+                                              const spec::RunSpec& spec) {
   if (spec.task.test_limit == 0 || spec.task.test_limit >= whole->size()) return whole;
   std::vector<int64_t> first(static_cast<size_t>(spec.task.test_limit));
   std::iota(first.begin(), first.end(), int64_t{0});

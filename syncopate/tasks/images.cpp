@@ -43,7 +43,7 @@ corpora::ImageTask load_images(const std::string& task, const std::string& path,
   return corpora::load_mnist(path.empty() ? "fashion-mnist" : "mnist", path, purpose);
 }
 
-TaskSetup make_images(const run::RunSpec& spec, comm::Group&) {
+TaskSetup make_images(const spec::RunSpec& spec, comm::Group&) {
   const Start start = find_start(spec);
   const auto task = std::make_shared<const corpora::ImageTask>(
       load_images(spec.task.name, spec.task.data, corpora::Purpose::kTrain));
@@ -101,7 +101,7 @@ TaskSetup make_images(const run::RunSpec& spec, comm::Group&) {
   return made;
 }
 
-Scoring score_images(const run::ScoreSpec& spec, bool predict) {
+Scoring score_images(const spec::ScoreSpec& spec, bool predict) {
   const auto task = std::make_shared<const corpora::ImageTask>(
       load_images(spec.task, spec.data, predict ? corpora::Purpose::kPredict : corpora::Purpose::kEvaluate));
   nn::LoadedResNet loaded = nn::load_resnet(spec.model, std::nullopt, 0);

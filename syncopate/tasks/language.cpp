@@ -6,7 +6,7 @@
 
 namespace syncopate::tasks {
 
-corpora::CorpusSource corpus_of(const run::RunSpec& spec) {
+corpora::CorpusSource corpus_of(const spec::RunSpec& spec) {
   return {.path = spec.task.data, .documents = spec.task.documents, .text = spec.task.text};
 }
 
@@ -14,7 +14,7 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& documents
   return {documents.begin(), documents.end()};
 }
 
-std::vector<std::string> prompts_of(const run::ScoreSpec& spec) {
+std::vector<std::string> prompts_of(const spec::ScoreSpec& spec) {
   if (!spec.prompts.empty()) return spec.prompts;
   if (spec.data.empty()) {
     throw ConfigError(

@@ -12,11 +12,11 @@
 // What masked and causal language modelling share.
 namespace syncopate::tasks {
 
-corpora::CorpusSource corpus_of(const run::RunSpec& spec);
+corpora::CorpusSource corpus_of(const spec::RunSpec& spec);
 std::vector<std::string_view> views_of(const std::vector<std::string>& documents);
 
 /// The texts to fill in or continue: --prompt, or the lines of --data that are not empty. Throws DataError
 /// when there are none.
-std::vector<std::string> prompts_of(const run::ScoreSpec& spec);
+std::vector<std::string> prompts_of(const spec::ScoreSpec& spec);
 
 }  // namespace syncopate::tasks

@@ -49,7 +49,7 @@ std::string fill(nn::BertMaskedLm& model, const text::WordPiece& tokenizer, cons
 
 }  // namespace
 
-TaskSetup make_masked_words(const run::RunSpec& spec, comm::Group& group) {
+TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
   const corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), corpora::Purpose::kTrain);
   const std::shared_ptr<text::WordPiece> tokenizer =
@@ -72,7 +72,7 @@ TaskSetup make_masked_words(const run::RunSpec& spec, comm::Group& group) {
   return made;
 }
 
-Scoring score_masked_words(const run::ScoreSpec& spec, bool predict) {
+Scoring score_masked_words(const spec::ScoreSpec& spec, bool predict) {
   const auto tokenizer = std::make_shared<text::WordPiece>(text::WordPiece::load(vocabulary_of(spec.model)));
   auto loaded = nn::load_bert<nn::BertMaskedLm>(spec.model, {});
   if (loaded.fresh_head) {

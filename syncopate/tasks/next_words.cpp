@@ -20,7 +20,7 @@ namespace syncopate::tasks {
 namespace {
 
 /// --vocab, the start folder's, or one built from the texts by rank 0 for all. Collective.
-text::ByteBpe find_pieces(const run::RunSpec& spec, const Start& start,
+text::ByteBpe find_pieces(const spec::RunSpec& spec, const Start& start,
                           const std::vector<std::string>& documents, comm::Group& group) {
   if (!spec.model.vocab.empty()) return text::ByteBpe::load(spec.model.vocab);
   if (!start.folder.empty()) return text::ByteBpe::load(start.folder);
@@ -43,7 +43,7 @@ void require_pieces_fit(const text::ByteBpe& pieces, const nn::GptConfig& config
 
 }  // namespace
 
-TaskSetup make_next_words(const run::RunSpec& spec, comm::Group& group) {
+TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
   if (spec.optim.label_smoothing > 0) {
     throw ConfigError("--label-smoothing does nothing for clm; leave it out");
   }
@@ -88,7 +88,7 @@ TaskSetup make_next_words(const run::RunSpec& spec, comm::Group& group) {
   return made;
 }
 
-Scoring score_next_words(const run::ScoreSpec& spec, bool predict) {
+Scoring score_next_words(const spec::ScoreSpec& spec, bool predict) {
   const auto pieces = std::make_shared<text::ByteBpe>(text::ByteBpe::load(spec.model));
   nn::LoadedGpt loaded = nn::load_gpt(spec.model, 0);
   nn::Gpt& model = *loaded.model;

@@ -34,7 +34,7 @@ corpora::SquadTask load_questions(const std::string& task, const std::string& pa
                                  : corpora::load_squad(path, purpose);
 }
 
-TaskSetup make_questions(const run::RunSpec& spec, comm::Group& group) {
+TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
   corpora::SquadTask task = load_questions(spec.task.name, spec.task.data, corpora::Purpose::kTrain);
   keep_subset(task.train, spec);
@@ -56,7 +56,7 @@ TaskSetup make_questions(const run::RunSpec& spec, comm::Group& group) {
   return made;
 }
 
-Scoring score_questions(const run::ScoreSpec& spec, bool predict) {
+Scoring score_questions(const spec::ScoreSpec& spec, bool predict) {
   corpora::SquadTask task = load_questions(
       spec.task, spec.data, predict ? corpora::Purpose::kPredict : corpora::Purpose::kEvaluate);
   const text::WordPiece tokenizer = text::WordPiece::load(vocabulary_of(spec.model));

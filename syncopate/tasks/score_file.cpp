@@ -24,27 +24,6 @@ struct Labelled {
   std::vector<int64_t> labels;  ///< by example; -1: not known, and not scored
 };
 
-Labelled load_labels(const std::string& task, const std::string& path, const run::ColumnSpec& columns) {
-  Labelled truth;
-  if (task == "cifar10" || task == "idx") {
-    const corpora::ImageTask images = load_images(task, path, corpora::Purpose::kEvaluate);
-    truth.names = images.labels;
-    truth.labels.assign(images.test.labels.begin(), images.test.labels.end());
-    return truth;
-  }
-  const corpora::TextTask texts =
-      corpora::load_task({.task = task,
-                          .path = path,
-                          .text = columns.text,
-                          .text_pair = columns.text_pair,
-                          .label = columns.label,
-                          .labels = {}},
-                         corpora::Purpose::kPredict);  // by which the answers are numbered
-  truth.names = texts.labels;
-  for (const auto& example : texts.test) truth.labels.push_back(example.label);
-  return truth;
-}
-
 constexpr int64_t kNone = -1;   // no prediction
 constexpr int64_t kOther = -2;  // a label that the data do not have
 
@@ -76,8 +55,9 @@ std::vector<int64_t> read_labels(const std::string& path, const Labelled& truth,
   return answers;
 }
 
-Measures score_labels(const Labelled& truth, const std::vector<int64_t>& answers,
-                      const std::set<std::string>& others) {
+Measures score_labels(const Labelled& truth, const std::string& predictions) {
+  std::set<std::string> others;
+  const std::vector<int64_t> answers = read_labels(predictions, truth, others);
   const size_t classes = truth.names.size();
   std::vector<double> truths(classes), answered(classes), right(classes);
   double total = 0, missing = 0, all_right = 0;
@@ -107,26 +87,44 @@ Measures score_labels(const Labelled& truth, const std::vector<int64_t>& answers
 
 }  // namespace
 
-Measures score_file(const std::string& task, const std::string& data, const std::string& predictions,
-                    const run::ColumnSpec& columns) {
-  family_of(task);
-  if (task == "squad" || task == "definition-qa") {
-    const corpora::SquadTask questions = load_questions(task, data, corpora::Purpose::kEvaluate);
-    const corpora::SquadScore score =
-        corpora::score_predictions(questions.test, corpora::read_predictions(predictions));
-    return {{"exact_match", score.exact_match},
-            {"f1", score.f1},
-            {"total", static_cast<double>(score.total)},
-            {"missing", static_cast<double>(score.missing)}};
-  }
-  if (task == "mlm" || task == "clm") {
+Measures score_text_labels(const PredictionsFile& file) {
+  const corpora::TextTask texts =
+      corpora::load_task({.task = file.task,
+                          .path = file.data,
+                          .text = file.columns.text,
+                          .text_pair = file.columns.text_pair,
+                          .label = file.columns.label,
+                          .labels = {}},
+                         corpora::Purpose::kPredict);  // by which the answers are numbered
+  Labelled truth{.names = texts.labels, .labels = {}};
+  for (const auto& example : texts.test) truth.labels.push_back(example.label);
+  return score_labels(truth, file.predictions);
+}
+
+Measures score_image_labels(const PredictionsFile& file) {
+  const corpora::ImageTask images = load_images(file.task, file.data, corpora::Purpose::kEvaluate);
+  return score_labels(
+      {.names = images.labels, .labels = {images.test.labels.begin(), images.test.labels.end()}},
+      file.predictions);
+}
+
+Measures score_answers(const PredictionsFile& file) {
+  const corpora::SquadTask questions = load_questions(file.task, file.data, corpora::Purpose::kEvaluate);
+  const corpora::SquadScore score =
+      corpora::score_predictions(questions.test, corpora::read_predictions(file.predictions));
+  return {{"exact_match", score.exact_match},
+          {"f1", score.f1},
+          {"total", static_cast<double>(score.total)},
+          {"missing", static_cast<double>(score.missing)}};
+}
+
+Measures score_file(const PredictionsFile& file) {
+  const auto score = family_of(file.task).score_file;
+  if (score == nullptr) {
     throw ConfigError("the task {} has no predictions file to score; use `syncopate evaluate` with the model",
-                      task);
+                      file.task);
   }
-  const Labelled truth = load_labels(task, data, columns);
-  std::set<std::string> others;
-  const std::vector<int64_t> answers = read_labels(predictions, truth, others);
-  return score_labels(truth, answers, others);
+  return score(file);
 }
 
 }  // namespace syncopate::tasks

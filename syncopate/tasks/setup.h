@@ -3,15 +3,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "syncopate/comm/group.h"
 #include "syncopate/data/dataset.h"
 #include "syncopate/nn/model.h"
-#include "syncopate/run/score.h"
-#include "syncopate/run/spec.h"
+#include "syncopate/spec/score_spec.h"
 #include "syncopate/train/metric.h"
 
 // What each family of tasks brings to a run. The families differ in files, model and score; a run sees none
@@ -28,9 +29,15 @@ struct TaskSetup {
   /// Lets a model that computes together with other ranks reach them; empty: none does. Called once, before
   /// the first step.
   std::function<void(comm::Group&)> connect;
-  std::string input;               ///< what the model reads, for people: "8000 words", "3 x 32 x 32 pixels"
+  std::string input;               ///< what the model reads: "8000 words", "3 x 32 x 32 pixels"
   std::string fingerprint;         ///< of the vocabulary, or of whatever else decides what examples become
-  std::vector<std::string> notes;  ///< for the user: a fresh head, tensors left out, rows skipped
+  std::vector<std::string> notes;  ///< to tell the user: a fresh head, tensors left out, rows skipped
+};
+
+/// A file of predictions and the data it answers.
+struct PredictionsFile {
+  std::string task, data, predictions;
+  spec::ColumnSpec columns;
 };
 
 /// A trained model and what it is to be scored on or to answer.
@@ -46,32 +53,29 @@ struct Scoring {
   std::vector<std::string> notes;
 };
 
-/// A family of tasks: the same kind of examples, model and score.
+/// How a family of tasks is made; spec/tasks.h says what it is called and which tasks it has.
 struct Family {
-  std::vector<std::string> tasks;
-  std::vector<std::string> models;  ///< presets
-  int64_t max_length;               ///< unless --max-length says otherwise; 0: no texts
-  int64_t eval_batch;               ///< likewise
-  TaskSetup (*make)(const run::RunSpec& spec, comm::Group& group);
-  Scoring (*score)(const run::ScoreSpec& spec, bool predict);
+  std::string_view name;
+  TaskSetup (*make)(const spec::RunSpec& spec, comm::Group& group);
+  Scoring (*score)(const spec::ScoreSpec& spec, bool predict);
+  /// Scores a file of predictions (tasks/score_file.h); null where a family has none.
+  std::map<std::string, double> (*score_file)(const PredictionsFile& file);
 };
 
 const std::vector<Family>& families();
-std::vector<std::string> task_names();
-std::vector<std::string> model_names();            ///< presets of all families
 const Family& family_of(const std::string& task);  ///< throws ConfigError with a suggestion
 
 // The families, one file each.
-TaskSetup make_classification(const run::RunSpec& spec, comm::Group& group);
-Scoring score_classification(const run::ScoreSpec& spec, bool predict);
-TaskSetup make_masked_words(const run::RunSpec& spec, comm::Group& group);
-Scoring score_masked_words(const run::ScoreSpec& spec, bool predict);
-TaskSetup make_next_words(const run::RunSpec& spec, comm::Group& group);
-Scoring score_next_words(const run::ScoreSpec& spec, bool predict);
-TaskSetup make_questions(const run::RunSpec& spec, comm::Group& group);
-Scoring score_questions(const run::ScoreSpec& spec, bool predict);
-TaskSetup make_images(const run::RunSpec& spec, comm::Group& group);
-Scoring score_images(const run::ScoreSpec& spec, bool predict);
+TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group);
+Scoring score_classification(const spec::ScoreSpec& spec, bool predict);
+TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group);
+Scoring score_masked_words(const spec::ScoreSpec& spec, bool predict);
+TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group);
+Scoring score_next_words(const spec::ScoreSpec& spec, bool predict);
+TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group);
+Scoring score_questions(const spec::ScoreSpec& spec, bool predict);
+TaskSetup make_images(const spec::RunSpec& spec, comm::Group& group);
+Scoring score_images(const spec::ScoreSpec& spec, bool predict);
 
 /// Where a run's model starts: the folder of --init-from or --model, or none for a preset.
 struct Start {
@@ -81,14 +85,14 @@ struct Start {
 
 /// Resolves --model and --init-from (a run's folder stands for the model in it). Throws ConfigError for what
 /// is neither a preset of the task's family nor a folder.
-Start find_start(const run::RunSpec& spec);
+Start find_start(const spec::RunSpec& spec);
 
 /// Throws ConfigError unless the folder that a run starts from is of the shape that --model names, where both
 /// are given.
-void require_same_shape(const run::RunSpec& spec, bool same);
+void require_same_shape(const spec::RunSpec& spec, bool same);
 
 /// The seed of what starts fresh in a run.
-uint64_t start_seed(const run::RunSpec& spec);
+uint64_t start_seed(const spec::RunSpec& spec);
 
 /// The number of tokens a folder's model was trained with, as its tokenizer_config.json says; `usual` where
 /// it does not; never more than `most`.
@@ -100,16 +104,16 @@ void save_trained_length(const std::filesystem::path& folder, int64_t max_length
 void require_length_fits(int64_t max_length, int64_t positions, const std::string& model);
 
 /// Tokens per example when scoring: as asked, or as trained.
-int64_t scored_length(const run::ScoreSpec& spec, int64_t positions);
+int64_t scored_length(const spec::ScoreSpec& spec, int64_t positions);
 
 /// A checksum of a vocabulary.
 std::string fingerprint_of(const std::vector<std::string>& words);
 
 /// The seeded subset of --limit, and the first task.test_limit, of a data set.
 std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole,
-                                             const run::RunSpec& spec);
+                                             const spec::RunSpec& spec);
 std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
-                                              const run::RunSpec& spec);
+                                              const spec::RunSpec& spec);
 
 /// A seeded choice of `limit` of `size` numbers, ascending; all of them when limit is 0 or not below size.
 /// The same for every strategy and number of workers.
@@ -117,7 +121,7 @@ std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed);
 
 /// Keeps of `items` the seeded subset of --limit.
 template <typename Item>
-void keep_subset(std::vector<Item>& items, const run::RunSpec& spec) {
+void keep_subset(std::vector<Item>& items, const spec::RunSpec& spec) {
   const auto size = static_cast<int64_t>(items.size());
   if (spec.task.limit == 0 || spec.task.limit >= size) return;
   std::vector<Item> kept;
@@ -128,7 +132,7 @@ void keep_subset(std::vector<Item>& items, const run::RunSpec& spec) {
 
 /// Keeps the first task.test_limit.
 template <typename Item>
-void keep_first(std::vector<Item>& items, const run::RunSpec& spec) {
+void keep_first(std::vector<Item>& items, const spec::RunSpec& spec) {
   const auto limit = static_cast<size_t>(spec.task.test_limit);
   if (limit > 0 && limit < items.size())
     items.erase(items.begin() + static_cast<std::ptrdiff_t>(limit), items.end());

@@ -10,7 +10,7 @@
 
 namespace syncopate::tasks {
 
-std::unique_ptr<text::WordPiece> find_vocabulary(const run::RunSpec& spec, const Start& start,
+std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, const Start& start,
                                                  const std::vector<std::string_view>& texts,
                                                  comm::Group& group) {
   if (!spec.model.vocab.empty())

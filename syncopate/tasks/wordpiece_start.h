@@ -7,7 +7,7 @@
 
 #include "syncopate/comm/group.h"
 #include "syncopate/nn/bert/bert_folder.h"
-#include "syncopate/run/spec.h"
+#include "syncopate/spec/run_spec.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/text/wordpiece.h"
 
@@ -16,7 +16,7 @@ namespace syncopate::tasks {
 
 /// The vocabulary a run uses: --vocab, the start folder's, or one built from `texts` by rank 0 for all.
 /// Collective.
-std::unique_ptr<text::WordPiece> find_vocabulary(const run::RunSpec& spec, const Start& start,
+std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, const Start& start,
                                                  const std::vector<std::string_view>& texts,
                                                  comm::Group& group);
 
@@ -33,7 +33,7 @@ void require_vocabulary_fits(const text::WordPiece& tokenizer, const nn::BertCon
 
 /// The model a run starts with: a preset with fresh values, or a folder's. `num_labels`: a classifier's.
 template <typename Head>
-nn::Loaded<Head> start_bert(const run::RunSpec& spec, const Start& start, const text::WordPiece& tokenizer,
+nn::Loaded<Head> start_bert(const spec::RunSpec& spec, const Start& start, const text::WordPiece& tokenizer,
                             int64_t max_length, int64_t num_labels) {
   nn::BertConfig config;
   if (start.folder.empty()) {

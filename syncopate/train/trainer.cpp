@@ -4,9 +4,7 @@
 
 #include <cmath>
 
-#include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
-#include "syncopate/base/rng.h"
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
@@ -17,7 +15,9 @@ namespace {
 
 [[noreturn]] void diverged(int64_t step) {
   throw DivergedError(
-      "the test loss after step {} is not a number; try a smaller --lr, a longer --warmup or --clip 1", step);
+      "the test loss after step {} is not a number; try a smaller learning rate, a longer warm-up or "
+      "clipping",
+      step);
 }
 
 /// The tensors that a checkpoint holds: what `save` writes and `restore` fills.
@@ -33,12 +33,26 @@ std::vector<tensor::NamedTensor> state_of(const parallel::Replica& replica) {
 }  // namespace
 
 Trainer::Trainer(Parts parts, TrainerOptions options)
-    : parts_(parts),
-      options_(std::move(options)),
-      lockstep_(parts.replica, parts.engine, parts.strategy, parts.group),
-      control_(options_.control),
-      counters_(at::zeros({4}, at::kDouble)) {
-  if (options_.balance) balance_.emplace(parts_.group, parts_.loader.global_batch(), *options_.balance);
+    : parts_(parts), options_(std::move(options)), control_(options_.control) {
+  if (options_.balance) {
+    balance_.emplace(parts_.mesh.replicas, parts_.loader.global_batch(), *options_.balance);
+  }
+  loop_ = parts_.loop({.replica = parts_.replica,
+                       .engine = parts_.engine,
+                       .strategy = parts_.strategy,
+                       .mesh = parts_.mesh,
+                       .meter = parts_.meter,
+                       .loader = parts_.loader,
+                       .schedule = parts_.schedule,
+                       .listener = parts_.listener,
+                       .control = control_},
+                      {.steps = options_.steps,
+                       .eval_every = options_.eval_every,
+                       .save_every = options_.save_every,
+                       .updates_per_step = options_.updates_per_step,
+                       .broadcast_buffers = options_.broadcast_buffers,
+                       .seed = options_.seed,
+                       .balance = balance_ ? &*balance_ : nullptr});
 }
 
 TrainResult Trainer::run(bool resume) {
@@ -47,8 +61,7 @@ TrainResult Trainer::run(bool resume) {
   parts_.loader.seek(first);
   result_.steps = first;
   while (result_.steps < options_.steps && !result_.interrupted && !ends_early()) {
-    const int64_t done = result_.steps = advance(result_.steps);
-    if (done == options_.steps) result_.interrupted = false;  // nothing was left to interrupt
+    const int64_t done = advance();
     if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
     if (epoch_ended_) end_of_epoch(done);
     if (result_.interrupted || (due(options_.save_every, done) && done < options_.steps)) save(done);
@@ -63,18 +76,25 @@ TrainResult Trainer::run(bool resume) {
   result_.bytes_sent = bytes_sent_by_all();
   if (balance_) result_.shares = balance_->shares();
   if (parts_.replica.loss_scale != nullptr) result_.skipped = skipped_steps();
-  if (auto* const free = parts_.strategy.free_running()) {
-    result_.updates = updates_;
-    result_.staleness = free->staleness();
-  }
+  result_.updates = loop_->updates();
+  result_.staleness = loop_->staleness();
   parts_.strategy.leave();
   return result_;
 }
 
-int64_t Trainer::advance(int64_t step) {
-  if (auto* const free = parts_.strategy.free_running()) return run_section(*free, step);
-  result_.interrupted = !train_step(step);
-  return step + 1;
+int64_t Trainer::advance() {
+  const Progress progress = loop_->advance(result_.steps);
+  result_.steps = progress.done;
+  result_.interrupted = progress.interrupted && progress.done < options_.steps;  // else nothing was left
+  time_is_up_ = progress.time_is_up;
+  epoch_ended_ = progress.epoch_ended;
+  bytes_sent_ += progress.bytes_sent;
+  result_.seconds += progress.seconds;
+  sums_.seconds += progress.seconds;
+  sums_.epoch = progress.epoch;
+  sums_.loss += progress.loss;
+  sums_.count += progress.count;
+  return progress.done;
 }
 
 bool Trainer::ends_early() {
@@ -87,55 +107,35 @@ bool Trainer::ends_early() {
 }
 
 bool Trainer::buffers_differ() const {
-  return parts_.group.size() > 1 && !parts_.replica.model.every_rank_computes();
+  return parts_.mesh.replicas.size() > 1 && !parts_.replica.model.every_rank_computes();
 }
 
-void Trainer::settle() {
-  parts_.strategy.settle(parts_.replica);
-  if (!buffers_differ() || parts_.strategy.settles_buffers()) return;
-  const double workers = parts_.group.size();
+parallel::Settled Trainer::settle() {
+  const parallel::Settled settled = parts_.strategy.settle(parts_.replica);
+  if (!buffers_differ() || settled.buffers) return settled;
+  comm::Group& replicas = parts_.mesh.replicas;
+  const double workers = replicas.size();
   for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
     if (options_.broadcast_buffers) {
-      parts_.group.broadcast(buffer, 0).wait();
+      replicas.broadcast(buffer, 0).wait();
     } else if (buffer.is_floating_point()) {
       at::Tensor(buffer).div_(workers);
-      parts_.group.all_reduce(buffer, comm::Op::kSum).wait();
+      replicas.all_reduce(buffer, comm::Op::kSum).wait();
     }
   }
-}
-
-bool Trainer::ranks_count_apart() const {
-  return parts_.strategy.replicas_differ() || parts_.strategy.free_running() != nullptr;
-}
-
-void Trainer::note_counters() {
-  double* const counters = counters_.data_ptr<double>();
-  counters[0] = static_cast<double>(parts_.replica.optimizer.steps_done());
-  if (parts_.replica.loss_scale == nullptr) return;
-  const auto [value, good_steps, skipped] = parts_.replica.loss_scale->state();
-  counters[1] = value;
-  counters[2] = good_steps;
-  counters[3] = skipped;
-}
-
-void Trainer::take_counters() {
-  const double* const counters = counters_.data_ptr<double>();
-  parts_.replica.optimizer.set_steps_done(std::llround(counters[0]));
-  if (parts_.replica.loss_scale == nullptr) return;
-  parts_.replica.loss_scale->restore(
-      {.value = counters[1], .good_steps = counters[2], .skipped = counters[3]});
+  return settled;
 }
 
 std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
   std::vector<tensor::NamedTensor> state;
-  if (ranks_count_apart()) state.push_back({"counters", counters_});
+  if (parts_.strategy.traits().counts_apart) state.push_back({"counters", counters_.tensor()});
   for (const auto& named : parts_.strategy.state()) state.push_back({"strategy." + named.name, named.tensor});
-  if (parts_.group.rank() == 0) return state;  // the rest of it is there anyway
+  if (parts_.mesh.world.rank() == 0) return state;  // the rest of it is there anyway
   if (buffers_differ() && !options_.broadcast_buffers) {
     for (const auto& named : parts_.replica.model.buffers())
       state.push_back({"buffer." + named.name, named.tensor});
   }
-  if (parts_.strategy.replicas_differ()) {
+  if (parts_.strategy.traits().replicas_differ) {
     for (const auto& named : state_of(parts_.replica)) {
       if (!named.name.starts_with("buffer.")) state.push_back(named);
     }
@@ -145,97 +145,18 @@ std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
 
 int64_t Trainer::skipped_steps() {
   at::Tensor skipped = at::full({1}, parts_.replica.loss_scale->skipped(), at::kLong);
-  if (ranks_count_apart()) parts_.group.all_reduce(skipped, comm::Op::kSum).wait();
+  if (parts_.strategy.traits().counts_apart) parts_.mesh.world.all_reduce(skipped, comm::Op::kSum).wait();
   return skipped.item<int64_t>();
 }
 
 double Trainer::bytes_sent_by_all() {
   at::Tensor bytes = at::full({1}, bytes_sent_, at::kDouble);
-  parts_.group.all_reduce(bytes, comm::Op::kSum).wait();
+  parts_.mesh.world.all_reduce(bytes, comm::Op::kSum).wait();
   return bytes_before_ + bytes.item<double>();
 }
 
 bool Trainer::due(int64_t every, int64_t steps_done) const {
   return every > 0 ? steps_done % every == 0 : epoch_ended_;
-}
-
-double Trainer::Step::own_loss() const {
-  return outcome.mine.count > 0 ? outcome.mine.sum / static_cast<double>(outcome.mine.count) : std::nan("");
-}
-
-Trainer::Step Trainer::one_step(int64_t step) {
-  const Stopwatch watch;
-  parallel::Replica& replica = parts_.replica;
-  const comm::Meter before = parts_.group.meter();
-  phase(step + 1, "data");
-  const data::StepBatches batches = parts_.loader.next();
-  const double data_seconds = watch.seconds();
-  const bool together = parts_.strategy.free_running() == nullptr;
-  epoch_ended_ = batches.last_of_epoch;
-  replica.step = step;
-  replica.lr = parts_.schedule.lr(step / options_.updates_per_step) * control_.rate_factor();
-  replica.apply_seconds = 0;
-  if (options_.broadcast_buffers && parts_.group.size() > 1) {
-    for (const auto& [name, buffer] : replica.model.buffers()) parts_.group.broadcast(buffer, 0).wait();
-  }
-  // Whoever takes a free step, its noise is the same.
-  const uint64_t noise =
-      mix_key(options_.seed, static_cast<uint64_t>(step), together ? parts_.group.rank() : 0);
-  // What is written down at an evaluation or in a checkpoint must count every rank's examples.
-  const bool accounts =
-      together && (epoch_ended_ || step + 1 == options_.steps || due(options_.eval_every, step + 1) ||
-                   due(options_.save_every, step + 1));
-  Step done;
-  done.epoch = batches.epoch;
-  done.outcome = lockstep_.step(batches.micro, noise,
-                                {.phase = [&](const char* name) { phase(step + 1, name); },
-                                 .stop = [&] { return parts_.listener.stop_requested(); },
-                                 .time_is_up = [&] { return control_.time_is_up(); },
-                                 .talk = accounts});
-  // An evaluation or a checkpoint would end what is on its way, and its bytes are not counted.
-  if (accounts || done.outcome.stop || done.outcome.time_is_up) parts_.strategy.catch_up();
-  const double seconds = watch.seconds();
-  if (balance_) {
-    const double blocked = (parts_.group.meter() - before).total().seconds;
-    balance(batches, seconds - data_seconds - blocked, step + 1);
-  }
-  record::StepRecord& record = done.record;
-  record.step = step + 1;
-  if (done.outcome.count > 0) loss_ = done.outcome.sum / done.outcome.count;
-  record.loss = loss_;
-  record.lr = replica.lr;
-  record.examples = batches.global_examples;
-  record.ms = 1e3 * seconds;
-  record.exchange_ms = 1e3 * done.outcome.exchange_seconds;
-  record.data_ms = 1e3 * data_seconds;
-  record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
-  record.bytes_sent = static_cast<double>((parts_.group.meter() - before).total().bytes);
-  record.grad_norm = replica.gradient_norm;
-  return done;
-}
-
-bool Trainer::train_step(int64_t step) {
-  const Step done = one_step(step);
-  time_is_up_ = done.outcome.time_is_up;
-  bytes_sent_ += done.record.bytes_sent;
-  sums_.epoch = done.epoch;
-  if (done.outcome.talked) {
-    sums_.loss += done.outcome.sum;
-    sums_.count += done.outcome.count;
-  }
-  sums_.seconds += done.record.ms / 1e3;
-  result_.seconds += done.record.ms / 1e3;
-  parts_.listener.step(done.record, done.own_loss());
-  return !done.outcome.stop;
-}
-
-void Trainer::balance(const data::StepBatches& batches, double seconds, int64_t steps_done) {
-  int64_t examples = 0;
-  for (const tensor::Batch& batch : batches.micro) examples += batch.size();
-  balance_->measure(examples, seconds);
-  if (!balance_->adjust(steps_done)) return;
-  parts_.loader.set_shares(balance_->shares());
-  parts_.listener.shares(steps_done, balance_->shares());
 }
 
 void Trainer::end_of_epoch(int64_t steps_done) {
@@ -252,21 +173,21 @@ void Trainer::end_of_epoch(int64_t steps_done) {
 
 void Trainer::evaluate_now(int64_t steps_done) {
   if (parts_.test == nullptr || eval_step_ == steps_done) return;
-  phase(steps_done, "evaluation");
+  parts_.listener.phase(steps_done, "evaluation");
   // Training goes on with a rank's own, whenever a run is evaluated.
   std::vector<tensor::NamedTensor> mine = parts_.replica.model.buffers();
-  if (parts_.strategy.replicas_differ()) mine.push_back({"parameters", parts_.replica.params.values});
+  if (parts_.strategy.traits().replicas_differ) mine.push_back({"parameters", parts_.replica.params.values});
   std::vector<at::Tensor> own;
   for (const auto& named : mine) own.push_back(named.tensor.clone());
-  settle();
+  const parallel::Settled settled = settle();
   const auto metric = parts_.metric();
   record::EvalRecord record =
-      evaluate(parts_.replica.model, *parts_.test, parts_.group, *metric,
+      evaluate(parts_.replica.model, *parts_.test, parts_.mesh.world, *metric,
                {.batch_size = options_.eval_batch, .precision = parts_.replica.precision});
   if (!std::isfinite(record.loss)) diverged(steps_done);
   for (size_t i = 0; i < own.size(); ++i) at::Tensor(mine[i].tensor).copy_(own[i]);
   record.step = steps_done;
-  record.model = parts_.strategy.settled();
+  record.model = settled.model;
   control_.evaluated(record.loss);
   result_.eval = record;
   eval_step_ = steps_done;
@@ -276,11 +197,11 @@ void Trainer::evaluate_now(int64_t steps_done) {
 
 void Trainer::save(int64_t steps_done) {
   if (options_.checkpoint.empty()) return;
-  phase(steps_done, "checkpoint");
-  note_counters();
-  const std::vector<tensor::NamedTensor> own = gather_states(parts_.group, state_of_rank());
+  parts_.listener.phase(steps_done, "checkpoint");
+  counters_.note(parts_.replica);
+  const std::vector<tensor::NamedTensor> own = gather_states(parts_.mesh.world, state_of_rank());
   const double bytes_sent = bytes_sent_by_all();
-  if (parts_.group.rank() == 0) {
+  if (parts_.mesh.world.rank() == 0) {
     Checkpoint checkpoint;
     checkpoint.tensors = state_of(parts_.replica);
     checkpoint.tensors.insert(checkpoint.tensors.end(), own.begin(), own.end());
@@ -292,7 +213,7 @@ void Trainer::save(int64_t steps_done) {
                         {"seed", options_.seed},
                         {"bytes_sent", bytes_sent},
                         {"seconds", result_.seconds},
-                        {"updates", updates_},
+                        {"updates", loop_->updates()},
                         {"evals", evals_},
                         {"control", control_.state()},
                         {"eval", result_.eval ? record::to_json(*result_.eval) : nlohmann::ordered_json()},
@@ -318,14 +239,14 @@ int64_t Trainer::restore() {
   Checkpoint checkpoint;
   std::string text;
   const std::vector<tensor::NamedTensor> into = state_of(parts_.replica);
-  if (parts_.group.rank() == 0) {
+  if (parts_.mesh.world.rank() == 0) {
     checkpoint = load_checkpoint(options_.checkpoint);
     restore_tensors(checkpoint.tensors, into, options_.checkpoint);
     text = checkpoint.state.dump();
   }
-  for (const auto& [name, tensor] : into) parts_.group.broadcast(tensor, 0).wait();
-  scatter_states(parts_.group, checkpoint.tensors, state_of_rank(), options_.checkpoint);
-  checkpoint.state = nlohmann::ordered_json::parse(comm::broadcast_text(parts_.group, text, 0));
+  for (const auto& [name, tensor] : into) parts_.mesh.world.broadcast(tensor, 0).wait();
+  scatter_states(parts_.mesh.world, checkpoint.tensors, state_of_rank(), options_.checkpoint);
+  checkpoint.state = nlohmann::ordered_json::parse(comm::broadcast_text(parts_.mesh.world, text, 0));
   const auto& state = checkpoint.state;
   parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));
   sums_ = {.epoch = state.at("epoch"),
@@ -334,13 +255,13 @@ int64_t Trainer::restore() {
            .seconds = state.at("epoch_seconds")};
   bytes_before_ = state.at("bytes_sent");
   result_.seconds = state.value("seconds", 0.0);
-  updates_ = state.value("updates", std::vector<int64_t>());
+  loop_->restore_updates(state.value("updates", std::vector<int64_t>()));
   if (parts_.replica.loss_scale != nullptr && state.contains("loss_scale")) {
     const auto& scale = state.at("loss_scale");
     parts_.replica.loss_scale->restore(
         {.value = scale.at(0), .good_steps = scale.at(1), .skipped = scale.at(2)});
   }
-  if (ranks_count_apart()) take_counters();
+  if (parts_.strategy.traits().counts_apart) counters_.restore(parts_.replica);
   if (balance_ && state.contains("shares")) {
     balance_->restore(state.at("shares"));
     parts_.loader.set_shares(balance_->shares());
@@ -358,15 +279,12 @@ int64_t Trainer::restore() {
     if (now != value) notes.push_back(fmt::format("{} was {} and is {} now", name, value.dump(), now.dump()));
   }
   if (state.at("inputs") != options_.inputs) {
-    throw ConfigError(
-        "--resume needs the data and vocabulary the run began with: they were {} and are {} now",
-        state.at("inputs").dump(), options_.inputs.dump());
+    throw ConfigError("a run resumes with the data and vocabulary it began with: they were {} and are {} now",
+                      state.at("inputs").dump(), options_.inputs.dump());
   }
   const int64_t done = state.at("loader_step");
   parts_.strategy.resumed(parts_.replica);
-  const bool free = parts_.strategy.free_running() != nullptr && !updates_.empty();
-  const int64_t own = free ? updates_.at(static_cast<size_t>(parts_.group.rank())) : done;
-  parts_.listener.resumed(done, own, evals_, notes);
+  parts_.listener.resumed(done, loop_->own_steps(done), evals_, notes);
   return done;
 }
 

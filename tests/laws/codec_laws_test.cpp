@@ -9,7 +9,7 @@
 #include "syncopate/parallel/averagers/low_rank.h"
 #include "syncopate/parallel/strategies/every_step.h"
 #include "syncopate/parallel/strategies/overlapped.h"
-#include "syncopate/run/build.h"
+#include "syncopate/spec/strategies.h"
 #include "syncopate/train/checkpoint.h"
 #include "tests/laws/rig.h"
 #include "tests/support/support.h"
@@ -173,8 +173,8 @@ TEST(CodecLaws, SgdWithOneBitLearns) {
 
 TEST(CodecLaws, WhatCannotBeIsAnErrorThatSaysWhatToChoose) {
   const auto error_of = [](const std::string& strategy, const std::string& codec,
-                           const std::function<void(run::RunSpec&)>& change) -> std::string {
-    run::RunSpec spec;
+                           const std::function<void(spec::RunSpec&)>& change) -> std::string {
+    spec::RunSpec spec;
     spec.comm.workers = strategy == "single" ? 1 : 2;
     spec.strategy.name = strategy;
     spec.codec.name = codec;
@@ -186,9 +186,9 @@ TEST(CodecLaws, WhatCannotBeIsAnErrorThatSaysWhatToChoose) {
     }
     return "";
   };
-  const auto nothing = [](run::RunSpec&) {};
+  const auto nothing = [](spec::RunSpec&) {};
   for (const std::string strategy : {"ddp", "all-reduce", "local-sgd", "diloco"}) {
-    for (const std::string& codec : run::codec_names()) {
+    for (const std::string& codec : spec::codec_names()) {
       const std::string error = error_of(strategy, codec, nothing);
       const bool refused = codec == "one-bit" && (strategy == "local-sgd" || strategy == "diloco");
       EXPECT_EQ(error.empty(), !refused) << strategy << " " << codec << ": " << error;

@@ -14,11 +14,11 @@ namespace {
 
 class Families : public testing::Test {
  protected:
-  run::RunSpec spec_of(const std::string& task) const {
+  spec::RunSpec spec_of(const std::string& task) const {
     if (task == "mlm" || task == "clm") return small_spec(task, small_corpus(folder_ / "corpus"));
     if (task == "squad") return small_spec(task, small_squad(folder_ / "squad"));
     if (task == "csv") return small_spec(task, small_table(folder_ / "table"));
-    run::RunSpec spec = small_spec("idx", small_idx(folder_ / "idx"));
+    spec::RunSpec spec = small_spec("idx", small_idx(folder_ / "idx"));
     spec.model.batch_norm = "sync";
     spec.optim.name = "sgd";
     spec.optim.lr = 0.02;
@@ -26,7 +26,7 @@ class Families : public testing::Test {
   }
 
   /// The run with two and three workers is that of one, whose trace this returns.
-  static FamilyTrace expect_workers_equal(const run::RunSpec& spec, double loss_bound,
+  static FamilyTrace expect_workers_equal(const spec::RunSpec& spec, double loss_bound,
                                           double parameter_bound) {
     const FamilyTrace one = train(with_workers(spec, 1));
     EXPECT_EQ(one.losses.size(), static_cast<size_t>(spec.train.steps));
@@ -50,7 +50,7 @@ class Families : public testing::Test {
 };
 
 TEST_F(Families, MaskedWordsOfManyWorkersAreThoseOfOne) {
-  const run::RunSpec spec = spec_of("mlm");
+  const spec::RunSpec spec = spec_of("mlm");
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   EXPECT_GT(one.eval.measures.at("perplexity"), 1);
   FamilyRun foil = with_workers(spec, 2);
@@ -61,7 +61,7 @@ TEST_F(Families, MaskedWordsOfManyWorkersAreThoseOfOne) {
 }
 
 TEST_F(Families, NextWordsOfManyWorkersAreThoseOfOne) {
-  const run::RunSpec spec = spec_of("clm");
+  const spec::RunSpec spec = spec_of("clm");
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   FamilyRun foil = with_workers(spec, 2);
   foil.mean_of_means = true;
@@ -69,18 +69,18 @@ TEST_F(Families, NextWordsOfManyWorkersAreThoseOfOne) {
 }
 
 TEST_F(Families, QuestionsOfManyWorkersAreThoseOfOne) {
-  run::RunSpec spec = spec_of("squad");
+  spec::RunSpec spec = spec_of("squad");
   spec.optim.eps = 1e-5;  // a window has few places with a gradient worth the name
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   EXPECT_GT(one.eval.measures.at("f1"), 0) << "nothing answered right is no test of the score";
   EXPECT_LT(one.eval.measures.at("f1"), 100);
-  run::RunSpec other = spec;
+  spec::RunSpec other = spec;
   other.train.seed += 1;
   EXPECT_GT(difference(one.losses, train(with_workers(other, 2)).losses), 1e-3);
 }
 
 TEST_F(Families, TablesOfManyWorkersAreThoseOfOne) {
-  const run::RunSpec spec = spec_of("csv");
+  const spec::RunSpec spec = spec_of("csv");
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   FamilyRun foil = with_workers(spec, 2);
   foil.mean_of_means = true;
@@ -88,34 +88,34 @@ TEST_F(Families, TablesOfManyWorkersAreThoseOfOne) {
 }
 
 TEST_F(Families, ImagesOfManyWorkersAreThoseOfOneWhenBatchNormSpansThem) {
-  const run::RunSpec spec = spec_of("idx");
+  const spec::RunSpec spec = spec_of("idx");
   ASSERT_TRUE(spec.task.augment) << "crops and flips depend on the example alone";
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   const FamilyTrace three = train(with_workers(spec, 3));
   EXPECT_LT(difference(one.buffers[0], three.buffers[2]), 1e-5);
   for (const char* kind : {"local", "broadcast"}) {
-    run::RunSpec foil = spec;
+    spec::RunSpec foil = spec;
     foil.model.batch_norm = kind;
     const FamilyTrace alone = train(with_workers(foil, 1));
     EXPECT_EQ(alone.losses, one.losses) << "one worker has nobody to ask";
     EXPECT_GT(difference(one.losses, train(with_workers(foil, 3)).losses), 1e-2) << kind;
   }
-  run::RunSpec plain = spec;
+  spec::RunSpec plain = spec;
   plain.task.augment = false;
   EXPECT_GT(difference(one.losses, train(with_workers(plain, 1)).losses), 1e-2);
 }
 
 TEST_F(Families, ImagesWithFewerExamplesThanWorkersInTheLastBatch) {
-  run::RunSpec spec = spec_of("idx");
+  spec::RunSpec spec = spec_of("idx");
   spec.train.global_batch = 15;  // 47 images: the last batch of an epoch has two, for three ranks
   spec.train.steps = 9;
   expect_workers_equal(spec, 1e-5, 1e-5);
 }
 
 TEST_F(Families, AccumulatingIsOneLargerBatch) {
-  const run::RunSpec spec = spec_of("mlm");
+  const spec::RunSpec spec = spec_of("mlm");
   const FamilyTrace whole = train(with_workers(spec, 1));
-  run::RunSpec parts = spec;
+  spec::RunSpec parts = spec;
   parts.train.accumulate = 3;
   for (const int workers : {1, 2}) {
     const FamilyTrace accumulated = train(with_workers(parts, workers, "ddp"));
@@ -125,7 +125,7 @@ TEST_F(Families, AccumulatingIsOneLargerBatch) {
   parts.train.global_batch = 12;
   EXPECT_GT(difference(whole.losses, train(with_workers(parts, 1)).losses), 1e-3);
   // Batch norm takes a micro-batch's statistics, whoever computes it: no law for images, and a foil for this.
-  run::RunSpec images = spec_of("idx");
+  spec::RunSpec images = spec_of("idx");
   const FamilyTrace batch = train(with_workers(images, 1));
   images.train.accumulate = 2;
   EXPECT_GT(difference(batch.losses, train(with_workers(images, 1)).losses), 1e-2);
@@ -133,9 +133,9 @@ TEST_F(Families, AccumulatingIsOneLargerBatch) {
 
 TEST_F(Families, ASubsetIsTheSameForEveryStrategyAndNumberOfWorkers) {
   for (const char* task : {"mlm", "clm", "squad", "csv", "idx"}) {
-    run::RunSpec spec = spec_of(task);
+    spec::RunSpec spec = spec_of(task);
     spec.task.limit = 9;
-    const auto subset = [&](const run::RunSpec& chosen) {
+    const auto subset = [&](const spec::RunSpec& chosen) {
       std::vector<tensor::Batch> found;
       for_each_rank_setup(chosen, [&](tasks::TaskSetup& made) {
         std::vector<int64_t> ids(static_cast<size_t>(made.train->size()));
@@ -158,14 +158,14 @@ TEST_F(Families, ASubsetIsTheSameForEveryStrategyAndNumberOfWorkers) {
       for (const tensor::Batch& each : subset(with_workers(spec, workers, strategy).spec))
         EXPECT_TRUE(same(one, each)) << task << " " << strategy;
     }
-    run::RunSpec other = spec;
+    spec::RunSpec other = spec;
     other.train.seed += 1;
     EXPECT_FALSE(same(one, subset(with_workers(other, 1).spec).front())) << task;
   }
 }
 
 TEST_F(Families, ResumingIsNeverHavingStoppedBitForBit) {
-  const auto expect_resumes = [&](run::RunSpec spec, int workers, const std::string& name,
+  const auto expect_resumes = [&](spec::RunSpec spec, int workers, const std::string& name,
                                   const std::string& strategy = "ddp") {
     spec.model.dropout = 0.1;
     const FamilyRun straight = with_workers(spec, workers, strategy);
@@ -195,7 +195,7 @@ TEST_F(Families, ResumingIsNeverHavingStoppedBitForBit) {
   expect_resumes(spec_of("mlm"), 2, "mlm");
   expect_resumes(spec_of("idx"), 1, "one");
   expect_resumes(spec_of("idx"), 3, "sync");
-  run::RunSpec local = spec_of("idx");
+  spec::RunSpec local = spec_of("idx");
   for (const char* kind : {"local", "broadcast"}) {
     local.model.batch_norm = kind;
     expect_resumes(local, 2, kind);

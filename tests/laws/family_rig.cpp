@@ -6,10 +6,7 @@
 #include <mutex>
 
 #include "syncopate/comm/metered.h"
-#include "syncopate/data/loader.h"
-#include "syncopate/parallel/engines/local_engine.h"
-#include "syncopate/run/build.h"
-#include "syncopate/train/trainer.h"
+#include "syncopate/run/assemble.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::test {
@@ -18,16 +15,17 @@ namespace {
 /// Notes what this rank's loss was a sum over.
 class CountingEngine : public parallel::Engine {
  public:
-  parallel::LocalLoss run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
+  explicit CountingEngine(std::unique_ptr<parallel::Engine> inner) : inner_(std::move(inner)) {}
+  parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
                           uint64_t noise_key, const parallel::EngineEvents& events) override {
-    const parallel::LocalLoss loss = inner_.run(replica, micro, noise_key, events);
-    counts.push_back(loss.count);
-    return loss;
+    parallel::Gradients made = inner_->run(replica, micro, noise_key, events);
+    counts.push_back(made.loss.count);
+    return made;
   }
   std::vector<int64_t> counts;
 
  private:
-  parallel::LocalEngine inner_;
+  std::unique_ptr<parallel::Engine> inner_;
 };
 
 class MeanOfMeans : public parallel::Strategy {
@@ -36,10 +34,10 @@ class MeanOfMeans : public parallel::Strategy {
               const CountingEngine& engine)
       : inner_(std::move(inner)), group_(group), engine_(engine) {}
   void start(parallel::Replica& replica) override { inner_->start(replica); }
-  void step(parallel::Replica& replica) override {
+  parallel::Update step(parallel::Replica& replica, const parallel::StepContext& context) override {
     const auto mine = static_cast<double>(engine_.counts.back());
-    if (mine > 0) replica.params.grads.mul_(replica.count / (group_.size() * mine));
-    inner_->step(replica);
+    if (mine > 0) replica.params.grads.mul_(context.count / (group_.size() * mine));
+    return inner_->step(replica, context);
   }
 
  private:
@@ -71,56 +69,37 @@ at::Tensor joined(const std::vector<tensor::NamedTensor>& tensors) {
 }
 
 void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyTrace& trace) {
-  const run::RunSpec& spec = run.spec;
+  const spec::RunSpec& spec = run.spec;
   comm::Metered group(std::move(mine));
   const int rank = group.rank();
   tasks::TaskSetup setup = tasks::family_of(spec.task.name).make(spec, group);
-  tensor::FlatParams params(setup.model->parameters());
-  const auto optimizer = run::make_optimizer(spec.optim, params);
-  parallel::Replica replica{
-      .model = *setup.model, .params = params, .optimizer = *optimizer, .clip = spec.optim.clip};
-  CountingEngine engine;
-  auto strategy = run::make_strategy(spec, group, spec.train.steps);
-  if (run.mean_of_means) strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group, engine);
-  if (setup.connect) setup.connect(group);
-  data::Loader loader(setup.train, {.global_batch = spec.examples_per_step(),
-                                    .workers = group.size(),
-                                    .rank = rank,
-                                    .accumulate = static_cast<int>(spec.train.accumulate),
-                                    .seed = static_cast<uint64_t>(spec.train.seed),
-                                    .keep_empty = setup.model->every_rank_computes()});
-  const auto schedule = run::make_schedule(spec.optim, spec.train.steps, spec.examples_per_step());
+  CountingEngine* engine = nullptr;
+  run::AssemblyOptions options;
+  options.checkpoint = run.checkpoint;
+  options.around_engine = [&](std::unique_ptr<parallel::Engine> inner) {
+    auto counting = std::make_unique<CountingEngine>(std::move(inner));
+    engine = counting.get();
+    return counting;
+  };
+  if (run.mean_of_means) {
+    options.around_strategy = [&](std::unique_ptr<parallel::Strategy> inner) {
+      return std::make_unique<MeanOfMeans>(std::move(inner), group, *engine);
+    };
+  }
+  run::Assembly assembly = run::assemble(spec, setup, parallel::Mesh::of_replicas(group), group, options);
   Losses listener(trace, rank == 0, run.stop_after);
-  train::Trainer trainer({.replica = replica,
-                          .engine = engine,
-                          .strategy = *strategy,
-                          .group = group,
-                          .loader = loader,
-                          .test = setup.test.get(),
-                          .metric = setup.metric,
-                          .schedule = schedule,
-                          .listener = listener},
-                         {.steps = spec.train.steps,
-                          .eval_every = 1000,  // the end alone
-                          .save_every = spec.train.save_every,
-                          .eval_batch = 7,
-                          .broadcast_buffers = spec.model.batch_norm == "broadcast",
-                          .seed = static_cast<uint64_t>(spec.train.seed),
-                          .checkpoint = run.checkpoint,
-                          .inputs = {},
-                          .environment = nlohmann::ordered_json::object()});
-  const train::TrainResult result = trainer.run(run.resume);
+  const train::TrainResult result = assembly.train(listener, run.resume);
   const auto at = static_cast<size_t>(rank);
-  trace.parameters[at] = params.values.clone();
+  trace.parameters[at] = assembly.replica().params.values.clone();
   trace.buffers[at] = joined(setup.model->buffers());
-  trace.own_counts[at] = engine.counts.front();
+  trace.own_counts[at] = engine->counts.front();
   if (rank == 0 && result.eval) trace.eval = *result.eval;
 }
 
 }  // namespace
 
-run::RunSpec small_spec(const std::string& task, const std::string& data) {
-  run::RunSpec spec;
+spec::RunSpec small_spec(const std::string& task, const std::string& data) {
+  spec::RunSpec spec;
   spec.task.name = task;
   spec.task.data = data;
   spec.complete();
@@ -135,6 +114,8 @@ run::RunSpec small_spec(const std::string& task, const std::string& data) {
   spec.model.dropout = 0;
   spec.train.global_batch = 11;  // no multiple of two or three
   spec.train.steps = 24;
+  spec.train.eval_every = "1000";  // the end alone
+  spec.train.eval_batch = 7;
   spec.train.seed = 3;
   spec.optim.lr = 1e-3;
   spec.optim.clip = 0;
@@ -142,7 +123,7 @@ run::RunSpec small_spec(const std::string& task, const std::string& data) {
   return spec;
 }
 
-FamilyRun with_workers(run::RunSpec spec, int workers, const std::string& strategy) {
+FamilyRun with_workers(spec::RunSpec spec, int workers, const std::string& strategy) {
   spec.comm.workers = workers;
   spec.strategy.name = workers == 1 ? "single" : strategy;
   return {.spec = std::move(spec)};
@@ -163,7 +144,7 @@ FamilyTrace train(const FamilyRun& run) {
   return trace;
 }
 
-void for_each_rank_setup(const run::RunSpec& spec, const std::function<void(tasks::TaskSetup&)>& use) {
+void for_each_rank_setup(const spec::RunSpec& spec, const std::function<void(tasks::TaskSetup&)>& use) {
   std::mutex mutex;
   run_ranks(static_cast<int>(spec.comm.workers), [&](comm::Group& group) {
     tasks::TaskSetup setup = tasks::family_of(spec.task.name).make(spec, group);

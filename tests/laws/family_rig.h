@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "syncopate/record/record.h"
-#include "syncopate/run/spec.h"
+#include "syncopate/spec/run_spec.h"
 #include "syncopate/tasks/setup.h"
 
 namespace syncopate::test {
@@ -17,7 +17,7 @@ namespace syncopate::test {
 /// A run of the real program's parts (what the task's family makes of the spec) with spec.comm.workers ranks
 /// as threads of this process.
 struct FamilyRun {
-  run::RunSpec spec;
+  spec::RunSpec spec;
   std::filesystem::path checkpoint{};
   bool resume = false;
   int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
@@ -33,15 +33,15 @@ struct FamilyTrace {
 };
 
 /// A spec for small data: few words, short texts, no dropout, steps past an epoch's uneven end.
-run::RunSpec small_spec(const std::string& task, const std::string& data);
+spec::RunSpec small_spec(const std::string& task, const std::string& data);
 
 FamilyTrace train(const FamilyRun& run);
 
 /// The same spec for so many workers.
-FamilyRun with_workers(run::RunSpec spec, int workers, const std::string& strategy = "all-reduce");
+FamilyRun with_workers(spec::RunSpec spec, int workers, const std::string& strategy = "all-reduce");
 
 /// Calls `use` with what the family makes of the spec, on every rank, one after the other.
-void for_each_rank_setup(const run::RunSpec& spec, const std::function<void(tasks::TaskSetup&)>& use);
+void for_each_rank_setup(const spec::RunSpec& spec, const std::function<void(tasks::TaskSetup&)>& use);
 
 double difference(const at::Tensor& a, const at::Tensor& b);  ///< largest, in units of the largest of a
 

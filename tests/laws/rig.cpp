@@ -4,21 +4,18 @@
 #include <ATen/Parallel.h>
 
 #include <cmath>
-#include <exception>
-#include <thread>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/data/loader.h"
+#include "syncopate/data/sampler.h"
 #include "syncopate/nn/bert/bert_heads.h"
-#include "syncopate/parallel/engines/local_engine.h"
 #include "syncopate/parallel/server/shard_server.h"
-#include "syncopate/run/build.h"
+#include "syncopate/run/assemble.h"
+#include "syncopate/run/options.h"
 #include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
-#include "syncopate/train/trainer.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::test {
@@ -77,16 +74,17 @@ class MeanOfMeans : public parallel::Strategy {
               const std::vector<int64_t>& shares)
       : inner_(std::move(inner)), group_(group), shares_(shares) {}
   void start(parallel::Replica& replica) override { inner_->start(replica); }
-  void before_backward(parallel::Replica& replica, bool last_micro) override {
-    inner_->before_backward(replica, last_micro);
+  void before_backward(parallel::Replica& replica, const parallel::StepContext& context,
+                       bool last_micro) override {
+    inner_->before_backward(replica, context, last_micro);
   }
-  void step(parallel::Replica& replica) override {
-    const auto global = static_cast<int64_t>(replica.count);
+  parallel::Update step(parallel::Replica& replica, const parallel::StepContext& context) override {
+    const auto global = static_cast<int64_t>(context.count);
     const data::Range range = shares_.empty() ? data::share(global, group_.size(), group_.rank())
                                               : data::share(global, shares_, group_.rank());
     const auto mine = static_cast<double>(range.size());
-    replica.params.grads.mul_(replica.count / (group_.size() * mine));
-    inner_->step(replica);
+    replica.params.grads.mul_(context.count / (group_.size() * mine));
+    return inner_->step(replica, context);
   }
 
  private:
@@ -138,12 +136,23 @@ class LossListener : public train::Listener {
   int64_t stop_after_;
 };
 
-run::RunSpec spec_of(const Rig& rig) {
-  run::RunSpec spec;
+spec::RunSpec spec_of(const Rig& rig) {
+  spec::RunSpec spec;
   spec.strategy = rig.strategy;
   spec.codec = rig.codec;
   spec.optim = rig.optim;
+  spec.optim.plateau_factor = rig.plateau_factor;
+  spec.optim.plateau_patience = 1;
   spec.comm.workers = rig.workers;
+  spec.train.global_batch = rig.global_batch;
+  spec.train.accumulate = rig.accumulate;
+  spec.train.steps = rig.steps;
+  spec.train.seed = static_cast<int64_t>(rig.seed);
+  if (rig.eval_every > 0) spec.train.eval_every = std::to_string(rig.eval_every);
+  spec.train.save_every = rig.save_every;
+  spec.train.eval_batch = kEvalBatch;
+  spec.train.patience = rig.patience;
+  spec.train.time_limit = rig.time_limit;
   return spec;
 }
 
@@ -161,70 +170,44 @@ std::unique_ptr<nn::Model> toy_bert(uint64_t seed, double dropout) {
   return nn::make_bert(config, seed);
 }
 
+train::MakeMetric toy_metric() { return train::classification({.classes = kLabels, .top = 0, .parts = {}}); }
+
 void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
                 std::vector<double>& losses) {
-  const run::RunSpec spec = spec_of(rig);
+  const spec::RunSpec spec = spec_of(rig);
   if (mine->rank() >= rig.workers) return parallel::serve(*mine, run::server_options(spec));
   comm::Metered world(std::move(mine));
   const auto part = spec.servers() > 0 ? world.part(0, world.rank()) : nullptr;
   comm::Metered& group = part ? *part : world;
-  // Ranks begin apart: only the strategy's start makes them equal.
-  const auto model = toy_bert(mix_key(rig.seed, group.rank()), rig.dropout);
-  tensor::FlatParams params(model->parameters());
-  const auto optimizer = run::make_worker_optimizer(spec, params);
-  parallel::Replica replica{
-      .model = *model, .params = params, .optimizer = *optimizer, .clip = rig.optim.clip};
-  auto strategy = rig.make ? rig.make(group) : run::make_strategy(spec, group, rig.steps, &world);
-  LossListener listener(rig, group.rank() == 0, trace, losses);
-  if (rig.mean_of_means)
-    strategy = std::make_unique<MeanOfMeans>(std::move(strategy), group, listener.current_shares);
-  parallel::LocalEngine engine;
-  const bool free = spec.runs_free();
-  const int64_t updates_per_step = free ? rig.workers : 1;
-  data::Loader loader(toy_data(rig.examples, 17), {.global_batch = rig.global_batch / updates_per_step,
-                                                   .workers = free ? 1 : rig.workers,
-                                                   .rank = free ? 0 : group.rank(),
-                                                   .accumulate = rig.accumulate,
-                                                   .seed = rig.seed,
-                                                   .on_demand = free});
-  const auto schedule = run::make_schedule(rig.optim, rig.steps, rig.global_batch);
-  const auto test = toy_data(31, 18);
   const auto rank = static_cast<size_t>(group.rank());
-  train::ControlOptions control{.patience = rig.patience,
-                                .plateau_factor = rig.plateau_factor,
-                                .plateau_patience = 1,
-                                .time_limit = rig.time_limit};
-  if (!rig.steps_per_second.empty()) {
-    control.clock = [&] { return static_cast<double>(listener.done + 1) / rig.steps_per_second[rank]; };
+  tasks::TaskSetup setup;
+  // Ranks begin apart: only the strategy's start makes them equal.
+  setup.model = toy_bert(mix_key(rig.seed, group.rank()), rig.dropout);
+  setup.train = toy_data(rig.examples, 17);
+  setup.test = toy_data(31, 18);
+  setup.metric = toy_metric();
+  LossListener listener(rig, rank == 0, trace, losses);
+  run::AssemblyOptions options;
+  options.with_servers = &world;
+  options.checkpoint = rig.checkpoint;
+  options.strategy = rig.make;
+  if (rig.mean_of_means) {
+    options.around_strategy = [&](std::unique_ptr<parallel::Strategy> inner) {
+      return std::make_unique<MeanOfMeans>(std::move(inner), group, listener.current_shares);
+    };
   }
-  std::optional<train::BalanceOptions> balance;
+  if (!rig.steps_per_second.empty()) {
+    options.clock = [&] { return static_cast<double>(listener.done + 1) / rig.steps_per_second[rank]; };
+  }
   if (!rig.seconds_per_example.empty()) {
-    balance =
+    options.balance =
         train::BalanceOptions{.first = 4, .every = rig.balance_every, .cost = [&](int64_t examples, double) {
                                 return static_cast<double>(examples) * rig.seconds_per_example[rank];
                               }};
   }
-  train::Trainer trainer({.replica = replica,
-                          .engine = engine,
-                          .strategy = *strategy,
-                          .group = group,
-                          .loader = loader,
-                          .test = test.get(),
-                          .metric = train::classification({.classes = kLabels, .top = 0, .parts = {}}),
-                          .schedule = schedule,
-                          .listener = listener},
-                         {.steps = rig.steps * updates_per_step,
-                          .updates_per_step = updates_per_step,
-                          .eval_every = rig.eval_every * updates_per_step,
-                          .save_every = rig.save_every * updates_per_step,
-                          .eval_batch = kEvalBatch,
-                          .seed = rig.seed,
-                          .control = control,
-                          .balance = balance,
-                          .checkpoint = rig.checkpoint,
-                          .inputs = {},
-                          .environment = nlohmann::ordered_json::object()});
-  const train::TrainResult result = trainer.run(rig.resume);
+  run::Assembly assembly = run::assemble(spec, setup, parallel::Mesh::of_replicas(group), group, options);
+  const train::TrainResult result = assembly.train(listener, rig.resume);
+  const tensor::FlatParams& params = assembly.replica().params;
   params.check_views();
   trace.parameters[rank] = params.values.clone();
   trace.ended[rank] = result.ended;
@@ -249,7 +232,7 @@ record::EvalRecord evaluate_parameters(const at::Tensor& parameters, int workers
   run_ranks(workers, [&](comm::Group& group) {
     const auto model = toy_bert(0, 0);
     tensor::FlatParams(model->parameters()).values.copy_(parameters);
-    const auto metric = train::classification({.classes = kLabels, .top = 0, .parts = {}})();
+    const auto metric = toy_metric()();
     const auto record =
         train::evaluate(*model, *toy_data(31, 18), group, *metric, {.batch_size = kEvalBatch});
     if (group.rank() == 0) result = record;
@@ -264,27 +247,14 @@ Trace train(const Rig& rig) {
   trace.parameters.resize(workers);
   trace.ended.resize(workers);
   trace.steps.resize(workers);
-  std::vector<std::vector<double>> losses(workers);
-  std::vector<std::exception_ptr> failures(workers);
-  const auto ranks = workers + static_cast<size_t>(spec_of(rig).servers());
-  losses.resize(ranks);
-  failures.resize(ranks);
-  auto groups = comm::open_in_process(static_cast<int>(ranks), std::chrono::seconds(60));
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      at::set_num_threads(1);
-      try {
-        train_rank(rig, std::move(groups[rank]), trace, losses[rank]);
-      } catch (...) {
-        failures[rank] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  const int ranks = rig.workers + static_cast<int>(spec_of(rig).servers());
+  std::vector<std::vector<double>> losses(static_cast<size_t>(ranks));
+  auto groups = comm::open_in_process(ranks, std::chrono::seconds(60));
+  run_threads(ranks, [&](int rank) {
+    at::set_num_threads(1);
+    const auto mine = static_cast<size_t>(rank);
+    train_rank(rig, std::move(groups[mine]), trace, losses[mine]);
+  });
   trace.losses = losses[0];
   return trace;
 }

@@ -12,7 +12,7 @@
 #include "syncopate/data/dataset.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"
-#include "syncopate/run/spec.h"
+#include "syncopate/spec/run_spec.h"
 
 namespace syncopate::test {
 
@@ -21,9 +21,9 @@ std::shared_ptr<const data::Dataset> toy_data(int64_t size, uint64_t seed);
 
 /// One training run with ranks as threads of this process.
 struct Rig {
-  run::RunSpec::Strategy strategy;
-  run::RunSpec::Codec codec{};
-  run::RunSpec::Optim optim;
+  spec::RunSpec::Strategy strategy;
+  spec::RunSpec::Codec codec{};
+  spec::RunSpec::Optim optim;
   int workers = 1;
   int64_t global_batch = 12;
   int accumulate = 1;

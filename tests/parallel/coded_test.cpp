@@ -207,19 +207,18 @@ struct OneBitRun {
         strategy(group,
                  std::make_unique<EveryStep>(group, std::make_unique<AllReduce>(group), EveryStep::Options{}),
                  {.warmup = warmup}) {
-    rank.small.replica.lr = 1e-3;
     strategy.start(rank.small.replica);
   }
   void step(int64_t number, const std::function<void()>& change) {
     Replica& replica = rank.small.replica;
-    replica.step = number;
-    replica.count = 2;
     rank.small.set_gradient(10 * number + rank.group.rank());
     const at::Tensor table = rank.small.model->row_tables().front();
-    replica.rows = {{table, at::arange(table.size(0), at::kLong)}};
+    const std::vector<tensor::RowUse> rows{{table, at::arange(table.size(0), at::kLong)}};
+    rank.small.context = {.step = number, .lr = 1e-3, .count = 2, .rows = rows};
     change();
-    strategy.before_backward(replica, true);
-    strategy.step(replica);
+    strategy.before_backward(replica, rank.small.context, true);
+    rank.small.step(strategy);
+    rank.small.context.rows = {};
   }
   Rank rank;
   OneBit strategy;
@@ -286,7 +285,7 @@ TEST(OneBit, LeavesItsStateAloneWhenAGradientIsNotFinite) {
     run.step(5, [&] {
       if (group.rank() == 1) run.rank.params.grads[3] = std::numeric_limits<float>::infinity();
     });
-    EXPECT_FALSE(std::isfinite(run.rank.small.replica.gradient_norm));  // on both
+    EXPECT_FALSE(std::isfinite(run.rank.small.last.gradient_norm));  // on both
     EXPECT_TRUE(at::equal(run.rank.params.values, before));
     run.step(6, [] {});
     EXPECT_TRUE(at::isfinite(run.rank.params.values).all().item<bool>());

@@ -32,7 +32,7 @@ TEST(Hogwild, EveryTicketIsTakenOnceAndEveryUpdateIsIn) {
   std::vector<int64_t> taken;
   run_ranks(4, [&](comm::Group& group) {
     SmallReplica mine(0, {.kind = "sgd", .weight_decay = 0, .momentum = 0});
-    mine.replica.lr = 1;
+    mine.context.lr = 1;
     Hogwild strategy(group, {});
     strategy.start(mine.replica);
     mine.params.values.zero_();
@@ -45,7 +45,7 @@ TEST(Hogwild, EveryTicketIsTakenOnceAndEveryUpdateIsIn) {
         mine.params.grad_of(mine.params.entries()[1])[group.rank()] = -1;
         // One at a time: a dense update writes every element, and one that comes between may be lost.
         const std::lock_guard lock(mutex);
-        strategy.step(mine.replica);
+        mine.step(strategy);
         taken.push_back(*ticket);
       }
       EXPECT_EQ(strategy.close(mine.replica), 100);
@@ -69,15 +69,15 @@ TEST(Hogwild, AloneItIsTheOptimizerBitForBit) {
       strategy.open(wild.replica, 0, 10);
       while (const auto ticket = strategy.take(false)) {
         wild.set_gradient(*ticket);
-        strategy.step(wild.replica);
+        wild.step(strategy);
       }
       strategy.close(wild.replica);
     });
     for (int64_t i = 0; i < 10; ++i) {
       plain.set_gradient(i);
-      plain.replica.apply();
+      plain.apply();
       foil.set_gradient(i + 1);
-      foil.replica.apply();
+      foil.apply();
     }
     EXPECT_TRUE(at::equal(plain.params.values, wild.params.values));
     EXPECT_FALSE(at::equal(plain.params.values, foil.params.values));
@@ -90,7 +90,7 @@ TEST(Hogwild, ThroughTheHostUpdatesAddUp) {
   SmallReplica plain(1), alone(1);
   for (int64_t i = 0; i < 10; ++i) {
     plain.set_gradient(i);
-    plain.replica.apply();
+    plain.apply();
   }
   run_ranks(1, [&](comm::Group& group) {
     Hogwild strategy(group, {.share_state = false, .through_host = true});
@@ -98,15 +98,15 @@ TEST(Hogwild, ThroughTheHostUpdatesAddUp) {
     strategy.open(alone.replica, 0, 10);
     while (const auto ticket = strategy.take(false)) {
       alone.set_gradient(*ticket);
-      strategy.step(alone.replica);
+      alone.step(strategy);
     }
     strategy.close(alone.replica);
-    EXPECT_EQ(strategy.settled(), "shared by all workers through host memory");
+    EXPECT_EQ(strategy.settle(alone.replica).model, "shared by all workers through host memory");
   });
   EXPECT_TRUE(at::allclose(plain.params.values, alone.params.values, 1e-5, 1e-6));
   run_ranks(3, [](comm::Group& group) {
     SmallReplica mine(0, {.kind = "sgd", .weight_decay = 0, .momentum = 0});
-    mine.replica.lr = 1;
+    mine.context.lr = 1;
     mine.params.values.zero_();
     Hogwild strategy(group, {.share_state = false, .through_host = true});
     strategy.start(mine.replica);
@@ -114,7 +114,7 @@ TEST(Hogwild, ThroughTheHostUpdatesAddUp) {
     ASSERT_TRUE(strategy.take(false));
     mine.params.grads.fill_(-1 - group.rank());
     for (int turn = 0; turn < 3; ++turn) {  // all have read the same; one writes at a time
-      if (turn == group.rank()) strategy.step(mine.replica);
+      if (turn == group.rank()) mine.step(strategy);
       group.barrier();
     }
     EXPECT_EQ(strategy.close(mine.replica), 3);
@@ -133,7 +133,7 @@ TEST(Hogwild, SharedStateIsSeenByAllAndOwnStateIsNot) {
       if (group.rank() == 0) {
         mine.set_gradient(3);
         ASSERT_TRUE(strategy.take(false));
-        strategy.step(mine.replica);
+        mine.step(strategy);
       }
       strategy.close(mine.replica);
       const double moments = mine.optimizer->state().front().tensor.abs().sum().item<double>();

@@ -216,7 +216,7 @@ TEST(Rounds, FragmentsCoverTheModelInPartsOfAboutOneSize) {
   }
   const tensor::FlatParams params(parameters);
   for (const int64_t count : {1, 2, 3, 8}) {
-    const auto fragments = cut(params, count);
+    const auto fragments = fragments_of(params, count);
     ASSERT_EQ(fragments.size(), static_cast<size_t>(count));
     int64_t end = 0;
     for (const Slice& fragment : fragments) {
@@ -226,9 +226,9 @@ TEST(Rounds, FragmentsCoverTheModelInPartsOfAboutOneSize) {
     }
     EXPECT_EQ(end, params.size());
   }
-  EXPECT_EQ(cut(params, 2)[0].size(), 528);
-  EXPECT_EQ(cut(params, 2)[1].size(), 416);
-  EXPECT_THROW(cut(params, 9), ConfigError);
+  EXPECT_EQ(fragments_of(params, 2)[0].size(), 528);
+  EXPECT_EQ(fragments_of(params, 2)[1].size(), 416);
+  EXPECT_THROW(fragments_of(params, 9), ConfigError);
 }
 
 TEST(Rounds, RefusesWhatCannotBe) {
@@ -241,15 +241,15 @@ TEST(Rounds, RefusesWhatCannotBe) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
     }
   };
-  refused(local_sgd({.every = 0}), "strategy.every must be 1 or more, got 0");
-  refused(diloco({.every = 10, .fragments = 3}), "10 is not one of 3");
-  refused(diloco({.every = 10, .fragments = 0}), "strategy.fragments must be 1 or more");
-  refused(diloco({.every = 10, .delay = 10}), "below strategy.every (10), got 10");
-  refused(diloco({.every = 10, .delay = -1}), "strategy.delay");
-  refused(diloco({.every = 2}, {.outer = {}, .mixing = 1}), "strategy.mixing");
-  refused(diloco({.every = 2}, {.outer = {}, .mixing = -0.1}), "strategy.mixing");
-  refused(diloco({.every = 2}, {.outer = {.momentum = 1}}), "strategy.outer_momentum");
-  refused(diloco({.every = 2}, {.outer = {.lr = 0}}), "strategy.outer_lr");
+  refused(local_sgd({.every = 0}), "every must be 1 or more, got 0");
+  refused(diloco({.every = 10, .fragments = 3}), "10 is not a multiple of 3");
+  refused(diloco({.every = 10, .fragments = 0}), "fragments must be 1 or more");
+  refused(diloco({.every = 10, .delay = 10}), "below every (10), got 10");
+  refused(diloco({.every = 10, .delay = -1}), "delay");
+  refused(diloco({.every = 2}, {.outer = {}, .mixing = 1}), "mixing");
+  refused(diloco({.every = 2}, {.outer = {}, .mixing = -0.1}), "mixing");
+  refused(diloco({.every = 2}, {.outer = {.momentum = 1}}), "outer_momentum");
+  refused(diloco({.every = 2}, {.outer = {.lr = 0}}), "outer_lr");
   EXPECT_THROW(parse_moments("forget"), ConfigError);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Events = std::vector<std::pair<std::string, std::string>>;
 
-struct StepResult {
+struct Exchanged {
   Events events;
   at::Tensor grads;
   size_t buckets = 0;
@@ -36,9 +36,9 @@ tensor::Batch batch_of(int rank) {
 }
 
 /// One step of a small BERT on two ranks; what rank 0's strategy did, in order.
-StepResult one_step(const Overlapped::Options& options) {
+Exchanged one_step(const Overlapped::Options& options) {
   auto groups = comm::open_in_process(2, std::chrono::seconds(30));
-  StepResult result;
+  Exchanged result;
   const auto rank_main = [&](int rank) {
     nn::BertConfig config;
     config.vocab_size = 60;
@@ -61,11 +61,15 @@ StepResult one_step(const Overlapped::Options& options) {
     strategy.start(replica);
     const std::vector<tensor::Batch> micro{batch_of(rank)};
     LocalEngine engine;
-    engine.run(replica, micro, 7, {.phase = {}, .before_backward = [&](const LocalLoss&, bool last) {
-                                     strategy.before_backward(replica, last);
-                                   }});
-    replica.count = 6;
-    strategy.step(replica);
+    StepContext context;
+    const auto before_backward = [&](const LocalLoss&, std::span<const tensor::RowUse> rows, bool last) {
+      context.rows = rows;
+      strategy.before_backward(replica, context, last);
+    };
+    const Gradients made = engine.run(replica, micro, 7, {.phase = {}, .before_backward = before_backward});
+    context.rows = made.rows;
+    context.count = 6;
+    strategy.step(replica, context);
     if (rank == 0) {
       result.grads = params.grads.clone();
       result.buckets = strategy.bucket_count();
@@ -85,7 +89,7 @@ ptrdiff_t position(const Events& events, const std::string& event, const std::st
 }
 
 TEST(Overlapped, TheFirstBucketStartsBeforeTheFirstLayersGradientExists) {
-  const StepResult step = one_step({.bucket_mib = 0.01, .first_bucket_mib = 0.001});
+  const Exchanged step = one_step({.bucket_mib = 0.01, .first_bucket_mib = 0.001});
   const ptrdiff_t start = position(step.events, "start", "0");
   const ptrdiff_t first_layer = position(step.events, "ready", "layer.0.attention.self.query.weight");
   ASSERT_GE(start, 0);
@@ -95,17 +99,17 @@ TEST(Overlapped, TheFirstBucketStartsBeforeTheFirstLayersGradientExists) {
 }
 
 TEST(Overlapped, StartedAtTheEndTheFirstBucketDoesNot) {
-  const StepResult foil = one_step({.bucket_mib = 0.01, .first_bucket_mib = 0.001, .overlap = false});
+  const Exchanged foil = one_step({.bucket_mib = 0.01, .first_bucket_mib = 0.001, .overlap = false});
   ASSERT_GE(position(foil.events, "ready", "layer.0.attention.self.query.weight"), 0);
   EXPECT_GT(position(foil.events, "start", "0"),
             position(foil.events, "ready", "layer.0.attention.self.query.weight"));
-  const StepResult one = one_step({.bucket_mib = 25, .first_bucket_mib = 25});
+  const Exchanged one = one_step({.bucket_mib = 25, .first_bucket_mib = 25});
   EXPECT_GT(position(one.events, "start", "0"),
             position(one.events, "ready", "layer.0.attention.self.query.weight"));
 }
 
 TEST(Overlapped, BucketsStartInOneOrder) {
-  const StepResult step = one_step({.bucket_mib = 0.002, .first_bucket_mib = 0.001});
+  const Exchanged step = one_step({.bucket_mib = 0.002, .first_bucket_mib = 0.001});
   std::vector<int> starts;
   for (const auto& [event, what] : step.events) {
     if (event == "start") starts.push_back(std::stoi(what));
@@ -115,8 +119,8 @@ TEST(Overlapped, BucketsStartInOneOrder) {
 }
 
 TEST(Overlapped, RowsAndTheWholeTableGiveTheSameBits) {
-  const StepResult rows = one_step({.sparse_rows = true});
-  const StepResult table = one_step({.sparse_rows = false});
+  const Exchanged rows = one_step({.sparse_rows = true});
+  const Exchanged table = one_step({.sparse_rows = false});
   EXPECT_TRUE(at::equal(rows.grads, table.grads));
   EXPECT_GT(rows.grads.abs().max().item<float>(), 0);
 }

@@ -38,9 +38,9 @@ TEST_P(Optimizers, AloneAWorkerGetsWhatItWouldHaveComputedBitForBit) {
   plain.replica.clip = 0.5;
   for (int64_t i = 0; i < 8; ++i) {
     plain.set_gradient(i);
-    plain.replica.apply();
+    plain.apply();
     foil.set_gradient(i);
-    foil.replica.apply();
+    foil.apply();
   }
   EXPECT_FALSE(at::equal(plain.params.values, foil.params.values)) << "clipping matters";
   for (const int servers : {1, 3}) {
@@ -50,18 +50,18 @@ TEST_P(Optimizers, AloneAWorkerGetsWhatItWouldHaveComputedBitForBit) {
       ShardServerOptions server{
           .workers = 1, .staleness = staleness, .optimizer = options, .before_update = {}};
       run_with_servers(server, servers, [&](comm::Group& world, comm::Group& workers) {
-        ParameterServer strategy(world, workers, {.whole_tensors = needs_whole_tensors(options.kind)});
+        ParameterServer strategy(world, workers, {.whole_tensors = optim::needs_whole_tensors(options.kind)});
         strategy.start(served.replica);
         strategy.open(served.replica, 0, 8);
         while (const auto ticket = strategy.take(false)) {
           served.set_gradient(*ticket);
-          strategy.step(served.replica);
+          served.step(strategy);
         }
         EXPECT_EQ(strategy.close(served.replica), 8);
         strategy.leave();
       });
       EXPECT_TRUE(at::equal(plain.params.values, served.params.values)) << servers << " servers";
-      EXPECT_EQ(plain.replica.gradient_norm, served.replica.gradient_norm);
+      EXPECT_EQ(plain.last.gradient_norm, served.last.gradient_norm);
     }
   }
 }
@@ -72,11 +72,11 @@ TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
   constexpr int kWorkers = 3;
   const auto train = [](SmallReplica& mine, Strategy& strategy, comm::Group& workers) {
     mine.replica.clip = 0.5;
-    mine.replica.count = 7;
+    mine.context.count = 7;
     strategy.start(mine.replica);
     for (int64_t i = 0; i < 6; ++i) {
       mine.set_gradient(100 * i + workers.rank());
-      strategy.step(mine.replica);
+      mine.step(strategy);
     }
   };
   at::Tensor reference;
@@ -90,7 +90,7 @@ TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
       .workers = kWorkers, .staleness = 0, .clip = 0.5, .optimizer = options, .before_update = {}};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     SmallReplica mine(static_cast<uint64_t>(workers.rank()), options);
-    LockstepServer strategy(world, workers, {.whole_tensors = needs_whole_tensors(options.kind)});
+    LockstepServer strategy(world, workers, {.whole_tensors = optim::needs_whole_tensors(options.kind)});
     train(mine, strategy, workers);
     strategy.leave();
     EXPECT_TRUE(at::equal(reference, mine.params.values)) << "rank " << workers.rank();
@@ -101,7 +101,7 @@ TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
   for (const int servers : {1, 2}) {
     run_with_servers(server, servers, [&](comm::Group& world, comm::Group& workers) {
       SmallReplica mine(static_cast<uint64_t>(workers.rank()), options);
-      LockstepServer strategy(world, workers, {.whole_tensors = needs_whole_tensors(options.kind)});
+      LockstepServer strategy(world, workers, {.whole_tensors = optim::needs_whole_tensors(options.kind)});
       train(mine, strategy, workers);
       strategy.leave();
       if (workers.rank() > 0) return;
@@ -128,14 +128,14 @@ TEST(ParameterServer, FreeWorkersDoNotWaitForASlowOne) {
       held = true;
       while (done < kTickets - 1) std::this_thread::yield();
       mine.set_gradient(1);
-      strategy.step(mine.replica);
+      mine.step(strategy);
     } else {
       while (!held) std::this_thread::yield();
       while (done < kTickets - 1) {
         const auto ticket = strategy.take(false);
         if (!ticket) break;
         mine.set_gradient(*ticket);
-        strategy.step(mine.replica);
+        mine.step(strategy);
         ++done;
       }
     }
@@ -167,7 +167,7 @@ TEST(ParameterServer, ABoundKeepsTheFastNearTheSlow) {
         for (int i = 0; i < 1000 && !over; ++i) std::this_thread::yield();
         ++slow_pushes;
       }
-      strategy.step(mine.replica);
+      mine.step(strategy);
       if (workers.rank() == 0 && slow_pushes > 0) furthest = std::max(furthest, own - slow_pushes);
     }
     over = true;
@@ -183,19 +183,19 @@ TEST(ParameterServer, AStaleUpdateCountsLessWhenAsked) {
     ShardServerOptions server{.workers = 2, .staleness_lr = slow_down, .optimizer = sgd, .before_update = {}};
     run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
       SmallReplica mine(1, sgd);
-      mine.replica.lr = 1;
+      mine.context.lr = 1;
       ParameterServer strategy(world, workers, {});
       strategy.start(mine.replica);
       strategy.open(mine.replica, 0, 5);
       if (workers.rank() == 1) {
         mine.params.grads.zero_();
-        for (int i = 0; i < 4; ++i) strategy.step(mine.replica);
+        for (int i = 0; i < 4; ++i) mine.step(strategy);
       }
       workers.barrier();
       const at::Tensor before = mine.params.values.clone();
       if (workers.rank() == 0) {  // its parameters are four updates old
         mine.params.grads.fill_(1);
-        strategy.step(mine.replica);
+        mine.step(strategy);
         const double moved = (before - mine.params.values).mean().item<double>();
         EXPECT_NEAR(moved, slow_down ? 0.25 : 1, 1e-6);
       }
@@ -216,7 +216,7 @@ TEST(ParameterServer, StoppingEndsTheSectionWithEveryTicketThatWasTakenDone) {
     int64_t own = 0;
     while (const auto ticket = strategy.take(workers.rank() == 1 && own == 3)) {
       mine.set_gradient(*ticket);
-      strategy.step(mine.replica);
+      mine.step(strategy);
       ++own;
       ++done;
     }
@@ -232,7 +232,7 @@ TEST(ParameterServer, WhatWasSavedGoesOnOnAnotherNumberOfServers) {
     strategy.open(mine.replica, first, last);
     while (const auto ticket = strategy.take(false)) {
       mine.set_gradient(*ticket);
-      strategy.step(mine.replica);
+      mine.step(strategy);
     }
     strategy.close(mine.replica);
   };
@@ -302,7 +302,7 @@ TEST(ParameterServer, AWorkerThatLeavesMidPushEndsTheRunAndIsNamedAndNothingOfIt
       LockstepServer strategy(world, *workers, {});
       strategy.start(mine.replica);
       try {
-        for (int i = 0; i < 1000000; ++i) strategy.step(mine.replica);
+        for (int i = 0; i < 1000000; ++i) mine.step(strategy);
       } catch (const CommError& error) {
         worker_said = error.what();
       }

@@ -22,7 +22,7 @@ Layout some_layout() {
 TEST(Shards, CoverTheArrayOnceAndAreBalanced) {
   const Layout layout = some_layout();
   for (const int servers : {1, 2, 3, 7}) {
-    const auto shards = cut(layout, servers, false);
+    const auto shards = shards_of(layout, servers, false);
     int64_t at = 0;
     for (const Slice& shard : shards) {
       EXPECT_EQ(shard.begin, at);
@@ -36,7 +36,7 @@ TEST(Shards, CoverTheArrayOnceAndAreBalanced) {
 TEST(Shards, AShardHoldsItsPartOfEveryParameterFromItsFirstElementOn) {
   const Layout layout = some_layout();
   int64_t elements = 0;
-  for (const Slice& shard : cut(layout, 3, false)) {
+  for (const Slice& shard : shards_of(layout, 3, false)) {
     const Layout part = part_of(layout, shard);
     ASSERT_FALSE(part.entries.empty());
     EXPECT_EQ(part.entries.front().offset, 0);
@@ -49,7 +49,7 @@ TEST(Shards, WholeTensorsAreNeverCut) {
   const Layout layout = some_layout();
   for (const int servers : {1, 2, 3, 4}) {  // four tensors
     size_t tensors = 0;
-    for (const Slice& shard : cut(layout, servers, true)) {
+    for (const Slice& shard : shards_of(layout, servers, true)) {
       EXPECT_GT(shard.size(), 0);
       for (const auto& part : part_of(layout, shard).entries) {
         const auto whole = std::find_if(layout.entries.begin(), layout.entries.end(),
@@ -60,9 +60,9 @@ TEST(Shards, WholeTensorsAreNeverCut) {
     }
     EXPECT_EQ(tensors, layout.entries.size());
   }
-  EXPECT_THROW(cut(layout, 5, true), ConfigError);
-  EXPECT_NO_THROW(cut(layout, 5, false));
-  EXPECT_THROW(cut(layout, 500, false), ConfigError);
+  EXPECT_THROW(shards_of(layout, 5, true), ConfigError);
+  EXPECT_NO_THROW(shards_of(layout, 5, false));
+  EXPECT_THROW(shards_of(layout, 500, false), ConfigError);
 }
 
 TEST(Shards, ALayoutSurvivesTheWire) {

@@ -7,6 +7,7 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/parallel/replica.h"
+#include "syncopate/parallel/strategy.h"
 
 namespace syncopate::test {
 
@@ -16,7 +17,10 @@ struct SmallReplica {
       : model(make(seed)),
         params(model->parameters()),
         optimizer(optim::make_optimizer(options, params)),
-        replica{.model = *model, .params = params, .optimizer = *optimizer, .lr = 1e-2} {}
+        replica{.model = *model, .params = params, .optimizer = *optimizer} {}
+
+  void step(parallel::Strategy& strategy) { last = strategy.step(replica, context); }
+  void apply() { last = replica.apply(context); }
 
   /// A gradient that differs in every element and for every number.
   void set_gradient(int64_t number) {
@@ -46,6 +50,8 @@ struct SmallReplica {
   tensor::FlatParams params;
   std::unique_ptr<optim::Optimizer> optimizer;
   parallel::Replica replica;
+  parallel::StepContext context{.lr = 1e-2};
+  parallel::Update last;  ///< what became of the last step
 };
 
 }  // namespace syncopate::test

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "syncopate/parallel/engines/local_engine.h"
-#include "syncopate/run/build.h"
+#include "syncopate/parallel/make.h"
 #include "syncopate/train/trainer.h"
 #include "tests/contract/ranks.h"
 
@@ -73,17 +73,16 @@ std::vector<Seen> train(int ranks, bool broadcast) {
     const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
     parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
     parallel::LocalEngine engine;
-    run::RunSpec spec;
-    spec.strategy.name = "all-reduce";
-    const auto strategy = run::make_strategy(spec, group, 4);
+    const auto made = parallel::make_strategy({.name = "all-reduce"}, group);
     const auto data = std::make_shared<Numbers>();
     data::Loader loader(data, {.global_batch = 6, .workers = ranks, .rank = rank});
-    const auto schedule = run::make_schedule({}, 4, 6);
+    const optim::Schedule schedule({}, 4);
     Listener listener;
     Trainer trainer({.replica = replica,
                      .engine = engine,
-                     .strategy = *strategy,
-                     .group = group,
+                     .strategy = *made.strategy,
+                     .mesh = parallel::Mesh::of_replicas(group),
+                     .meter = group,
                      .loader = loader,
                      .test = data.get(),
                      .metric = [] { return std::make_unique<NoScore>(); },

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "syncopate/run/build.h"
+#include "syncopate/parallel/make.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::train {
@@ -46,22 +46,19 @@ Left run(int ranks, const std::string& strategy_name, int steps, double start, d
                               .params = params,
                               .optimizer = *optimizer,
                               .clip = clip,
-                              .loss_scale = start > 0 ? &scale : nullptr,
-                              .lr = 0.1,
-                              .count = 4};
-    run::RunSpec spec;
-    spec.strategy.name = strategy_name;
-    const auto strategy = run::make_strategy(spec, group, steps);
+                              .loss_scale = start > 0 ? &scale : nullptr};
+    const auto strategy = parallel::make_strategy({.name = strategy_name}, group).strategy;
     strategy->start(replica);
+    parallel::Update last;
     for (int step = 0; step < steps; ++step) {
       params.zero_grads();
       const double factor = start > 0 ? scale.value() : 1;
       params.grads.narrow(0, 0, 8).copy_(gradient(step, group.rank()) * factor);
-      strategy->step(replica);
+      last = strategy->step(replica, {.step = step, .lr = 0.1, .count = 4});
     }
     left[static_cast<size_t>(group.rank())] = {.values = params.values.clone(),
                                                .scale = scale.value(),
-                                               .norm = replica.gradient_norm,
+                                               .norm = last.gradient_norm,
                                                .skipped = scale.skipped(),
                                                .steps = optimizer->steps_done()};
   });

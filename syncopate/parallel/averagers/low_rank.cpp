@@ -139,7 +139,7 @@ class LowRank::Exchange : public TwoRounds::Exchange {
 };
 
 LowRank::LowRank(comm::Group& group, Options options) : group_(group), options_(options) {
-  if (options_.rank < 1) throw ConfigError("codec.rank must be 1 or more, got {}", options_.rank);
+  if (options_.rank < 1) throw ConfigError("rank must be 1 or more, got {}", options_.rank);
 }
 
 void LowRank::attach(const Replica& replica) {
@@ -155,7 +155,7 @@ void LowRank::attach(const Replica& replica) {
         {entry.offset, rows, columns, at::zeros({std::min(options_.rank, full), columns}, at::kFloat)});
   }
   if (options_.rank > largest) {
-    throw ConfigError("codec.rank {} is above that of every matrix of the model; {} is the largest of use",
+    throw ConfigError("the rank {} is above that of every matrix of the model; {} is the largest of use",
                       options_.rank, largest);
   }
   if (options_.error_feedback) rest_.attach(replica, "power-sgd.rest", options_.scaled);

@@ -16,19 +16,17 @@ tensor::Loss loss_of(Replica& replica, const tensor::Batch& batch) {
 
 }  // namespace
 
-LocalLoss LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
+Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                            const EngineEvents& events) {
   const auto phase = [&](const char* name) {
     if (events.phase) events.phase(name);
   };
-  phase("forward");
-  replica.params.zero_grads(replica.rows);
-  replica.rows.clear();
+  Gradients made;
   const at::Device device = replica.params.values.device();
   for (const tensor::Batch& batch : micro) {
-    for (tensor::RowUse& use : replica.model.rows_used(batch)) replica.rows.push_back(std::move(use));
+    for (tensor::RowUse& use : replica.model.rows_used(batch)) made.rows.push_back(std::move(use));
   }
-  LocalLoss total;
+  LocalLoss& total = made.loss;
   const size_t rounds = std::max<size_t>(1, micro.size());
   for (size_t i = 0; i < rounds; ++i) {
     at::Tensor sum;
@@ -41,11 +39,11 @@ LocalLoss LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
       total.count += loss.count;
       if (replica.loss_scale != nullptr) sum = sum * replica.loss_scale->value();
     }
-    if (events.before_backward) events.before_backward(total, i + 1 == rounds);
+    if (events.before_backward) events.before_backward(total, made.rows, i + 1 == rounds);
     phase("backward");
     if (sum.defined()) sum.backward();
   }
-  return total;
+  return made;
 }
 
 }  // namespace syncopate::parallel

@@ -7,7 +7,7 @@ namespace syncopate::parallel {
 /// The whole model on this rank.
 class LocalEngine : public Engine {
  public:
-  LocalLoss run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
+  Gradients run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                 const EngineEvents& events) override;
 };
 

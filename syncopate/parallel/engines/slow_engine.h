@@ -15,12 +15,12 @@ class SlowEngine : public Engine {
  public:
   SlowEngine(std::unique_ptr<Engine> inner, double factor) : inner_(std::move(inner)), factor_(factor) {}
 
-  LocalLoss run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
+  Gradients run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                 const EngineEvents& events) override {
     const Stopwatch watch;
-    const LocalLoss loss = inner_->run(replica, micro, noise_key, events);
+    Gradients made = inner_->run(replica, micro, noise_key, events);
     std::this_thread::sleep_for(std::chrono::duration<double>((factor_ - 1) * watch.seconds()));
-    return loss;
+    return made;
   }
 
  private:

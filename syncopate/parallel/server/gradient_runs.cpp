@@ -25,9 +25,10 @@ struct TableRows {
   std::vector<int64_t> rows;  ///< ascending, each once
 };
 
-std::map<const tensor::FlatParams::Entry*, TableRows> rows_by_entry(const Replica& replica) {
+std::map<const tensor::FlatParams::Entry*, TableRows> rows_by_entry(const Replica& replica,
+                                                                    std::span<const tensor::RowUse> rows) {
   std::map<const tensor::FlatParams::Entry*, TableRows> tables;
-  for (const tensor::RowUse& use : replica.rows) {
+  for (const tensor::RowUse& use : rows) {
     TableRows& table = tables[replica.params.find(use.table)];
     table.width = use.table.size(1);
     const at::Tensor numbers = use.rows.reshape({-1}).to(at::kCPU).contiguous();
@@ -43,8 +44,8 @@ std::map<const tensor::FlatParams::Entry*, TableRows> rows_by_entry(const Replic
 
 }  // namespace
 
-std::vector<Slice> gradient_runs(const Replica& replica) {
-  const auto tables = rows_by_entry(replica);
+std::vector<Slice> gradient_runs(const Replica& replica, std::span<const tensor::RowUse> rows) {
+  const auto tables = rows_by_entry(replica, rows);
   std::vector<Slice> runs;
   int64_t done = 0;
   for (const auto& entry : replica.params.entries()) {

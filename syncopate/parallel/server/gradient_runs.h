@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "syncopate/parallel/replica.h"
@@ -11,8 +12,8 @@
 namespace syncopate::parallel {
 
 /// The elements of a flat gradient outside of which it is zero, as ranges in order: of embedding tables only
-/// the rows that the step's batches read.
-std::vector<Slice> gradient_runs(const Replica& replica);
+/// the rows that the step's batches read (`rows`).
+std::vector<Slice> gradient_runs(const Replica& replica, std::span<const tensor::RowUse> rows);
 
 /// The part of the runs that lies within `shard`, counted from its beginning.
 std::vector<Slice> runs_within(const std::vector<Slice>& runs, const Slice& shard);

@@ -23,26 +23,29 @@ void ParameterServer::open(Replica&, int64_t first, int64_t last) {
   client_.open(first, last);
 }
 
-void ParameterServer::step(Replica& replica) {
-  if (const auto scale = replica.update_scale()) {
-    client_.push(replica, replica.lr, *scale);
+Update ParameterServer::step(Replica& replica, const StepContext& context) {
+  const auto [update, scale] = replica.scaled(context.count);
+  if (scale) {
+    client_.push(replica, context, *scale);
   } else {
     client_.pull(replica);
   }
+  return update;
 }
 
 int64_t ParameterServer::close(Replica& replica) { return client_.close(replica) - first_; }
 
 std::vector<std::vector<int64_t>> ParameterServer::staleness() {
-  StalenessHistogram pace(workers_.size());
-  if (workers_.rank() == 0) pace = client_.pace();
-  workers_.broadcast(pace.tensor(), 0).wait();
-  return pace.counts();
+  StalenessHistogram histogram(workers_.size());
+  if (workers_.rank() == 0) histogram = client_.staleness();
+  workers_.broadcast(histogram.tensor(), 0).wait();
+  return histogram.counts();
 }
 
-void LockstepServer::step(Replica& replica) {
-  const Reply reply = client_.push(replica, replica.lr, replica.mean_scale(), replica.loss_scale != nullptr);
-  replica.accept(reply.norm);
+Update LockstepServer::step(Replica& replica, const StepContext& context) {
+  const Reply reply =
+      client_.push(replica, context, replica.mean_scale(context.count), replica.loss_scale != nullptr);
+  return replica.judge(reply.norm);
 }
 
 }  // namespace syncopate::parallel

@@ -22,10 +22,10 @@ class ParameterServer : public FreeRunning {
   void start(Replica& replica) override { client_.start(replica); }
   void open(Replica& replica, int64_t first, int64_t last) override;
   std::optional<int64_t> take(bool stop) override { return client_.take(stop); }
-  void step(Replica& replica) override;
+  Update step(Replica& replica, const StepContext& context) override;
   int64_t close(Replica& replica) override;
   std::vector<std::vector<int64_t>> staleness() override;
-  std::string settled() const override { return "server"; }
+  Settled settle(Replica&) override { return {.model = "server"}; }
   std::vector<tensor::NamedTensor> state() override { return saved_.state(workers_, client_); }
   void resumed(Replica& replica) override { saved_.resumed(workers_, client_, replica); }
   void leave() override { client_.leave(); }
@@ -55,8 +55,8 @@ class LockstepServer : public Strategy {
       : workers_(workers), client_(world, workers, options) {}
 
   void start(Replica& replica) override { client_.start(replica); }
-  void step(Replica& replica) override;
-  std::string settled() const override { return "server"; }
+  Update step(Replica& replica, const StepContext& context) override;
+  Settled settle(Replica&) override { return {.model = "server"}; }
   std::vector<tensor::NamedTensor> state() override { return saved_.state(workers_, client_); }
   void resumed(Replica& replica) override { saved_.resumed(workers_, client_, replica); }
   void leave() override { client_.leave(); }

@@ -28,15 +28,13 @@ class FirstError {
 
 }  // namespace
 
-bool needs_whole_tensors(const std::string& optimizer) { return optimizer == "lamb" || optimizer == "lars"; }
-
 void serve(comm::Group& world, const ShardServerOptions& options,
            const std::function<void(const Error&)>& failed) {
   world.set_timeout(std::chrono::hours(24 * 365));  // workers come when they have loaded their data
   const auto servers = world.split(1, world.rank());
   std::vector<ServerLink> links = open_links(world, options.workers);
   const Layout layout = layout_from(comm::broadcast_text(world, "", 0));
-  const auto shards = cut(layout, servers->size(), needs_whole_tensors(options.optimizer.kind));
+  const auto shards = shards_of(layout, servers->size(), optim::needs_whole_tensors(options.optimizer.kind));
   ShardServer server(part_of(layout, shards[static_cast<size_t>(servers->rank())]), options, *servers);
   FirstError first;
   const auto answer = [&](int worker, ServerLink link) {

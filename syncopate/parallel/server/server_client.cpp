@@ -19,7 +19,7 @@ ServerClient::ServerClient(comm::Group& world, comm::Group& workers, Options opt
 void ServerClient::start(Replica& replica) {
   const Layout layout = layout_of(replica.params);
   comm::broadcast_text(world_, to_text(layout), 0);
-  shards_ = cut(layout, static_cast<int>(links_.size()), options_.whole_tensors);
+  shards_ = shards_of(layout, static_cast<int>(links_.size()), options_.whole_tensors);
   state_type_ = at::promote_types(layout.type, at::kFloat);
   take_parameters_of_rank_zero(replica, workers_);
   if (workers_.rank() == 0) send_values(replica);
@@ -42,10 +42,10 @@ void ServerClient::ask(const Request& request) {
   for (ServerLink& link : links_) link.receive_plain<Reply>();
 }
 
-void ServerClient::send_gradient(Replica& replica, Request request) {
+void ServerClient::send_gradient(Replica& replica, const StepContext& context, Request request) {
   const at::Tensor grads = replica.params.grads.to(at::kCPU);
   std::vector<Slice> runs{{0, grads.numel()}};
-  if (options_.sparse_rows) runs = gradient_runs(replica);
+  if (options_.sparse_rows) runs = gradient_runs(replica, context.rows);
   std::vector<comm::Pending> sent;
   for (size_t server = 0; server < links_.size(); ++server) {
     ServerLink& link = links_[server];
@@ -67,12 +67,12 @@ void ServerClient::send_gradient(Replica& replica, Request request) {
   for (comm::Pending& pending : sent) pending.wait();
 }
 
-Reply ServerClient::push(Replica& replica, double lr, double scale, bool wants_norm) {
+Reply ServerClient::push(Replica& replica, const StepContext& context, double scale, bool wants_norm) {
   Request request{.ask = Ask::kPush};
-  request.lr = lr;
+  request.lr = context.lr;
   request.scale = scale;
   request.wants_norm = wants_norm ? 1 : 0;
-  send_gradient(replica, request);
+  send_gradient(replica, context, request);
   Reply first;
   for (size_t server = 0; server < links_.size(); ++server) {
     const Reply reply = links_[server].receive_plain<Reply>();
@@ -130,11 +130,11 @@ int64_t ServerClient::close(Replica& replica) {
   return next;
 }
 
-StalenessHistogram ServerClient::pace() {
-  StalenessHistogram pace(workers_.size());
+StalenessHistogram ServerClient::staleness() {
+  StalenessHistogram histogram(workers_.size());
   links_.front().send_plain(Request{.ask = Ask::kStaleness}).wait();
-  links_.front().receive(pace.tensor()).wait();
-  return pace;
+  links_.front().receive(histogram.tensor()).wait();
+  return histogram;
 }
 
 ServerState ServerClient::save() {

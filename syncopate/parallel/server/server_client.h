@@ -35,7 +35,7 @@ class ServerClient {
   /// Servers and workers take rank 0's parameters. Collective.
   void start(Replica& replica);
   /// Sends the gradient, to be applied times `scale`, and brings the parameters up to date. One exchange.
-  Reply push(Replica& replica, double lr, double scale, bool wants_norm = false);
+  Reply push(Replica& replica, const StepContext& context, double scale, bool wants_norm = false);
   void pull(Replica& replica);
 
   void open(int64_t from, int64_t to);  ///< collective over the workers
@@ -44,7 +44,7 @@ class ServerClient {
   /// that was not taken. Collective over the workers.
   int64_t close(Replica& replica);
 
-  StalenessHistogram pace();                                 ///< as the first server sees it; rank 0 alone
+  StalenessHistogram staleness();                            ///< as the first server sees it; rank 0 alone
   ServerState save();                                        ///< rank 0 alone
   void restore(const ServerState& state, Replica& replica);  ///< and the parameters; rank 0 alone
   void leave();                                              ///< the last call: the servers may go
@@ -53,7 +53,7 @@ class ServerClient {
   void ask(const Request& request);  ///< every server; waits for the answers
   int64_t ask_for_ticket(Ask what);  ///< the first server, which has them
   void send_values(Replica& replica);
-  void send_gradient(Replica& replica, Request request);
+  void send_gradient(Replica& replica, const StepContext& context, Request request);
   void receive_values(Replica& replica);
 
   comm::Group& world_;

@@ -82,7 +82,4 @@ class ShardServer {
 void serve(comm::Group& world, const ShardServerOptions& options,
            const std::function<void(const Error&)>& failed = {});
 
-/// Whether the optimizer looks at whole tensors, so that no tensor may be cut.
-bool needs_whole_tensors(const std::string& optimizer);
-
 }  // namespace syncopate::parallel

@@ -30,7 +30,7 @@ Layout layout_from(const std::string& text) {
   return layout;
 }
 
-std::vector<Slice> cut(const Layout& layout, int servers, bool whole_tensors) {
+std::vector<Slice> shards_of(const Layout& layout, int servers, bool whole_tensors) {
   check(servers >= 1, "there is a server");
   // Parameters begin at multiples of this, so a shard never begins in the gap behind one.
   constexpr int64_t kUnit = 16;
@@ -40,7 +40,7 @@ std::vector<Slice> cut(const Layout& layout, int servers, bool whole_tensors) {
                       servers, whole_tensors ? most : layout.size,
                       whole_tensors ? " tensors, which this optimizer needs whole" : "s");
   }
-  if (whole_tensors) return cut_between_tensors(layout.entries, layout.size, servers);
+  if (whole_tensors) return split_between_tensors(layout.entries, layout.size, servers);
   std::vector<Slice> shards;
   for (int64_t server = 0; server < servers; ++server) {
     const auto edge = [&](int64_t number) { return layout.size / kUnit * number / servers * kUnit; };

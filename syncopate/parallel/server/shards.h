@@ -23,7 +23,7 @@ Layout layout_from(const std::string& text);
 /// One shard per server, as near to the same size as the cuts allow: anywhere for an optimizer that treats
 /// elements one by one, between tensors (`whole_tensors`) for one that looks at a tensor's norm. Throws
 /// ConfigError when there are too many servers for that.
-std::vector<Slice> cut(const Layout& layout, int servers, bool whole_tensors);
+std::vector<Slice> shards_of(const Layout& layout, int servers, bool whole_tensors);
 
 /// The shard as arrays of its own.
 Layout part_of(const Layout& layout, const Slice& shard);

@@ -10,12 +10,12 @@ DiLoCo::DiLoCo(comm::Group& group, std::unique_ptr<Averager> averager, const Opt
                const OuterRound& round)
     : LocalSteps(group, std::move(averager), options, nullptr), outer_(round.outer), mixing_(round.mixing) {
   if (!(mixing_ >= 0 && mixing_ < 1)) {
-    throw ConfigError("strategy.mixing must be at least 0 and below 1, got {}", mixing_);
+    throw ConfigError("mixing must be at least 0 and below 1, got {}", mixing_);
   }
 }
 
-std::string DiLoCo::settled() const {
-  return has_met() ? "outer model (average of the workers)" : LocalSteps::settled();
+std::string DiLoCo::model_name() const {
+  return has_met() ? "outer model (average of the workers)" : LocalSteps::model_name();
 }
 
 LocalSteps::Keeps DiLoCo::keeps() const {

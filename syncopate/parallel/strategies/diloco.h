@@ -18,10 +18,9 @@ class DiLoCo : public LocalSteps {
   DiLoCo(comm::Group& group, std::unique_ptr<Averager> averager, const Options& options,
          const OuterRound& round);
 
-  std::string settled() const override;
-
  protected:
   Keeps keeps() const override;
+  std::string model_name() const override;
   bool meets() const override { return mixing_ == 0; }
   void apply(Slices slices) const override;
 

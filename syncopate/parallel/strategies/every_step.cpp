@@ -16,19 +16,20 @@ void EveryStep::start(Replica& replica) {
   averager_->attach(replica);
 }
 
-void EveryStep::before_backward(Replica& replica, bool last_micro) {
-  if (last_micro) averager_->begin(replica.step);
+void EveryStep::before_backward(Replica&, const StepContext& context, bool last_micro) {
+  if (last_micro) averager_->begin(context.step);
 }
 
-void EveryStep::step(Replica& replica) {
+Update EveryStep::step(Replica& replica, const StepContext& context) {
   tensor::FlatParams& params = replica.params;
   if (options_.whole) {
     averager_->start({params.grads, 0}).wait();
   } else {
     for (const auto& entry : params.entries()) averager_->start({params.grad_of(entry), entry.offset}).wait();
   }
-  if (group_.size() > 1) replica.rows.clear();  // other ranks' rows are in the gradient now
-  replica.apply();
+  Update update = replica.apply(context);
+  if (group_.size() > 1) update.touched.emplace();  // other ranks' rows are in the gradient, too
+  return update;
 }
 
 }  // namespace syncopate::parallel

@@ -18,8 +18,8 @@ class EveryStep : public Strategy {
   /// `group` must outlive the strategy.
   EveryStep(comm::Group& group, std::unique_ptr<Averager> averager, Options options);
   void start(Replica& replica) override;
-  void before_backward(Replica& replica, bool last_micro) override;
-  void step(Replica& replica) override;
+  void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
+  Update step(Replica& replica, const StepContext& context) override;
   std::vector<tensor::NamedTensor> state() override { return averager_->state(); }
 
  private:
@@ -32,7 +32,7 @@ class EveryStep : public Strategy {
 class Single : public Strategy {
  public:
   void start(Replica&) override {}
-  void step(Replica& replica) override { replica.apply(); }
+  Update step(Replica& replica, const StepContext& context) override { return replica.apply(context); }
 };
 
 }  // namespace syncopate::parallel

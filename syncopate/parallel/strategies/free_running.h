@@ -8,12 +8,12 @@
 
 namespace syncopate::parallel {
 
-/// A strategy in which workers make updates at their own pace. The work is a row of numbered mini-batches
-/// (tickets), one update each; whoever is ready takes the next. It is done in sections, between which all
-/// workers hold the same parameters: that is when a run is evaluated and saved.
+/// A strategy in which workers make updates whenever they are ready. The work is a row of numbered
+/// mini-batches (tickets), one update each; whoever is ready takes the next. It is done in sections, between
+/// which all workers hold the same parameters: that is when a run is evaluated and saved.
 class FreeRunning : public Strategy {
  public:
-  FreeRunning* free_running() override { return this; }
+  Traits traits() const override { return {.replicas_differ = false, .counts_apart = true}; }
   bool exchanges(int64_t) const override { return false; }  // what they say, they say between themselves
   bool updates_locally(int64_t) const override { return true; }
 

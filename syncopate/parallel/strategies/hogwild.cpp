@@ -45,15 +45,16 @@ void Hogwild::start(Replica& replica) {
   const bool copies = options_.through_host || memory.device() != device;
   if (copies && options_.share_state) {
     throw ConfigError(
-        "strategy.state=shared needs device memory that processes can share, which this machine does not "
-        "give; use strategy.state=own");
+        "shared optimizer state needs device memory that processes can share, which this machine does not "
+        "give; let each process have its own");
   }
-  share(replica, arrays, memory, copies);
+  place_in(memory, replica, arrays, copies);
   if (!options_.share_state && group_.rank() > 0) own_state_ = replica.optimizer.state();
 }
 
-std::string Hogwild::settled() const {
-  return copied_from_.defined() ? "shared by all workers through host memory" : "shared by all workers";
+Settled Hogwild::settle(Replica&) {
+  return {.model =
+              copied_from_.defined() ? "shared by all workers through host memory" : "shared by all workers"};
 }
 
 std::vector<tensor::NamedTensor> Hogwild::state() {
@@ -68,8 +69,8 @@ void Hogwild::resumed(Replica& replica) {
   group_.barrier();
 }
 
-void Hogwild::share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory,
-                    bool copies) {
+void Hogwild::place_in(const at::Tensor& memory, Replica& replica, const std::vector<at::Tensor>& arrays,
+                       bool copies) {
   std::vector<at::Tensor> shared;
   int64_t offset = 0;
   for (const at::Tensor& array : arrays) {
@@ -117,14 +118,15 @@ std::optional<int64_t> Hogwild::take(bool stop) {
   return number < last_ ? std::optional<int64_t>(number) : std::nullopt;
 }
 
-void Hogwild::step(Replica& replica) {
+Update Hogwild::step(Replica& replica, const StepContext& context) {
   const int64_t others = memory_->counter(kUpdates).fetch_add(1) - seen_;
   // Shared moments have seen everybody's updates, and are corrected for as many.
   if (options_.share_state) replica.optimizer.set_steps_done(steps_before_ + seen_ + others);
-  replica.apply();
+  const Update update = replica.apply(context);
   if (copied_from_.defined()) copied_from_.add_((replica.params.values - before_).cpu());
   staleness_.count(0, others);
   read(replica);
+  return update;
 }
 
 int64_t Hogwild::close(Replica& replica) {

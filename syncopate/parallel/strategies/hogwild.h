@@ -30,15 +30,16 @@ class Hogwild : public FreeRunning {
   void start(Replica& replica) override;
   void open(Replica& replica, int64_t first, int64_t last) override;
   std::optional<int64_t> take(bool stop) override;
-  void step(Replica& replica) override;
+  Update step(Replica& replica, const StepContext& context) override;
   int64_t close(Replica& replica) override;
   std::vector<std::vector<int64_t>> staleness() override;
-  std::string settled() const override;
+  Settled settle(Replica& replica) override;
   std::vector<tensor::NamedTensor> state() override;
   void resumed(Replica& replica) override;
 
  private:
-  void share(Replica& replica, const std::vector<at::Tensor>& arrays, const at::Tensor& memory, bool copies);
+  void place_in(const at::Tensor& memory, Replica& replica, const std::vector<at::Tensor>& arrays,
+                bool copies);
   void read(Replica& replica);  ///< what the others have written; nothing to do in shared memory
 
   comm::Group& group_;

@@ -33,7 +33,7 @@ Moments parse_moments(const std::string& text) {
   if (text == "keep") return Moments::kKeep;
   if (text == "average") return Moments::kAverage;
   if (text == "reset") return Moments::kReset;
-  throw ConfigError("strategy.moments must be keep, average or reset, got \"{}\"", text);
+  throw ConfigError("moments must be keep, average or reset, got \"{}\"", text);
 }
 
 LocalSteps::LocalSteps(comm::Group& group, std::unique_ptr<Averager> averager, const Options& options,
@@ -46,12 +46,11 @@ LocalSteps::LocalSteps(comm::Group& group, std::unique_ptr<Averager> averager, c
       all_(at::zeros({1}, at::kDouble)) {
   options_.rounds.validate();
   if (options_.first < 0) {
-    throw ConfigError("strategy.post_local_start must be 0 or more, got {}", options_.first);
+    throw ConfigError("the first local step must be 0 or more, got {}", options_.first);
   }
   if (options_.moments == Moments::kReset && options_.rounds.fragments > 1) {
     throw ConfigError(
-        "strategy.moments=reset needs strategy.fragments=1: an optimizer counts its steps for the whole "
-        "model");
+        "moments can be reset with one fragment alone: an optimizer counts its steps for the whole model");
   }
   check((options_.first > 0) == (before_ != nullptr), "who makes the steps before the local ones?");
 }
@@ -66,7 +65,7 @@ void LocalSteps::start(Replica& replica) {
   }
   averager_->attach(replica);
   const Rounds& rounds = options_.rounds;
-  fragments_ = cut(replica.params, rounds.fragments);
+  fragments_ = fragments_of(replica.params, rounds.fragments);
   examples_ = at::zeros({rounds.fragments}, at::kDouble);
   in_flight_.resize(fragments_.size());
   const bool aside = rounds.delay > 0;
@@ -92,13 +91,13 @@ bool LocalSteps::exchanges(int64_t step) const {
   return step < options_.first || options_.rounds.starting(step - options_.first + 1).has_value();
 }
 
-void LocalSteps::before_backward(Replica& replica, bool last_micro) {
-  if (replica.step < options_.first) return before_->before_backward(replica, last_micro);
+void LocalSteps::before_backward(Replica& replica, const StepContext& context, bool last_micro) {
+  if (context.step < options_.first) return before_->before_backward(replica, context, last_micro);
   if (!last_micro) return;
   const auto fragment = options_.rounds.starting(done() + 1);
   if (!fragment) return;
-  averager_->begin(replica.step);
-  all_.fill_(examples_.data_ptr<double>()[*fragment] + replica.count);
+  averager_->begin(context.step);
+  all_.fill_(examples_.data_ptr<double>()[*fragment] + context.count);
   all_known_ = group_.all_reduce(all_, comm::Op::kSum);
 }
 
@@ -125,23 +124,20 @@ LocalSteps::Weight LocalSteps::weight_of(double mine, double all) const {
   return {1, static_cast<double>(group_.size())};
 }
 
-void LocalSteps::step(Replica& replica) {
-  if (replica.step < options_.first) return before_->step(replica);
-  check(done() == replica.step - options_.first, "a local step was left out or made twice");
+Update LocalSteps::step(Replica& replica, const StepContext& context) {
+  if (context.step < options_.first) return before_->step(replica, context);
+  check(done() == context.step - options_.first, "a local step was left out or made twice");
   const at::NoGradGuard no_grad;
   if (done() == 0 && anchor_.defined()) anchor_.copy_(replica.params.values);
-  if (replica.count > 0) {
-    replica.apply();
-  } else {
-    replica.gradient_norm = 0;
-  }
-  examples_.add_(replica.count);
+  const Update update = replica.apply(context);
+  examples_.add_(context.count);
   done_.add_(1);
   const Rounds& rounds = options_.rounds;
   const auto starting = rounds.starting(done()), applying = rounds.applying(done());
   if (rounds.delay == 0 && starting) launch(replica, *starting);
   if (applying) finish(replica, *applying);
   if (rounds.delay > 0 && starting) launch(replica, *starting);
+  return update;
 }
 
 void LocalSteps::launch(Replica& replica, size_t number) {
@@ -156,11 +152,12 @@ void LocalSteps::launch(Replica& replica, size_t number) {
   } else if (!found.mean.is_same(found.values)) {
     found.mean.copy_(found.values);
   }
-  // A share is rounded, and those of three workers do not add up to 1: of differences that is lost in their
-  // own rounding, but parameters would drift with every average. Counts are exact, and so is a division.
+  // A fraction is rounded, and those of three workers do not add up to 1: of differences that is lost in
+  // their own rounding, but parameters would drift with every average. Counts are exact, and so is a
+  // division.
   const bool differences = found.anchor.defined();
-  found.mean.mul_(differences ? weight.share() : weight.mine);
-  statistics_[number].start(group_, weight.share());
+  found.mean.mul_(differences ? weight.fraction() : weight.mine);
+  statistics_[number].start(group_, weight.fraction());
   in_flight_[number] = {found.mean, differences ? 1 : weight.all,
                         averager_->start({found.mean, fragments_[number].begin})};
 }
@@ -181,14 +178,18 @@ void LocalSteps::finish(Replica& replica, size_t number) {
   replica.optimizer.set_steps_done(0);
 }
 
-void LocalSteps::catch_up() {
+void LocalSteps::wait_for_exchanges() {
   for (size_t i = 0; i < in_flight_.size(); ++i) arrive(i);
 }
 
-void LocalSteps::settle(Replica& replica) {
+Settled LocalSteps::settle(Replica& replica) {
+  if (done() == 0) return {};  // the steps so far were common ones
+  if (!has_met()) take_mean(replica);
+  return {.model = model_name(), .buffers = true};
+}
+
+void LocalSteps::take_mean(Replica& replica) {
   const Rounds& rounds = options_.rounds;
-  if (done() == 0) return;
-  if (has_met()) return;
   const at::NoGradGuard no_grad;
   at::Tensor all = examples_.clone();
   group_.all_reduce(all, comm::Op::kSum).wait();
@@ -209,7 +210,7 @@ void LocalSteps::settle(Replica& replica) {
   group_.all_reduce(replica.params.values, comm::Op::kSum).wait();
   for (size_t i = 0; i < fragments_.size(); ++i) fragments_[i].of(replica.params.values).div_(weight(i).all);
   Statistics buffers(statistics_of(replica, fragments_.front(), false, true), false);
-  buffers.start(group_, weight(0).share());
+  buffers.start(group_, weight(0).fraction());
   buffers.apply();
 }
 
@@ -218,13 +219,9 @@ bool LocalSteps::has_met() const {
   return done() > 0 && rounds.fragments == 1 && rounds.delay == 0 && done() % rounds.every == 0 && meets();
 }
 
-std::string LocalSteps::settled() const {
-  return done() > 0 ? "average of the workers" : Strategy::settled();
-}
-
 std::vector<tensor::NamedTensor> LocalSteps::state() {
   std::vector<tensor::NamedTensor> state{{"local_steps", done_}, {"examples", examples_}};
-  catch_up();
+  wait_for_exchanges();
   for (const auto& [name, kept] :
        {tensor::NamedTensor{"anchor", anchor_}, {"momentum", momentum_}, {"copy", copy_}}) {
     if (kept.defined()) state.push_back({name, kept});

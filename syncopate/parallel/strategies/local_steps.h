@@ -27,17 +27,15 @@ class LocalSteps : public Strategy {
     Moments moments = Moments::kKeep;
   };
 
+  Traits traits() const override { return {.replicas_differ = true, .counts_apart = true}; }
   void start(Replica& replica) override;
-  void before_backward(Replica& replica, bool last_micro) override;
-  void step(Replica& replica) override;
+  void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
+  Update step(Replica& replica, const StepContext& context) override;
   bool exchanges(int64_t step) const override;
   bool updates_locally(int64_t step) const override { return step >= options_.first; }
-  bool replicas_differ() const override { return true; }
-  /// To the mean of the workers, weighted as at an exchange, with what is under way taken as arrived.
-  void catch_up() override;
-  void settle(Replica& replica) override;
-  bool settles_buffers() const override { return done() > 0; }
-  std::string settled() const override;
+  void wait_for_exchanges() override;
+  /// To the mean of the workers, weighted as at an exchange, with what is in flight taken as arrived.
+  Settled settle(Replica& replica) override;
   std::vector<tensor::NamedTensor> state() override;
 
  protected:
@@ -64,6 +62,8 @@ class LocalSteps : public Strategy {
   /// The mean has arrived: leaves new values, and the anchor and momentum of the next round.
   virtual void apply(Slices slices) const = 0;
 
+  virtual std::string model_name() const { return "average of the workers"; }  ///< after a local step
+
   const Options& options() const { return options_; }
   bool has_met() const;  ///< the last local step ended with an exchange that made all replicas the same
 
@@ -72,12 +72,13 @@ class LocalSteps : public Strategy {
   Slices slices(const Replica& replica, size_t fragment) const;
   struct Weight {
     double mine = 1, all = 1;
-    double share() const { return mine / all; }
+    double fraction() const { return mine / all; }
   };
   /// By the examples since the last exchange; all weigh alike where there were none.
   Weight weight_of(double mine, double all) const;
   void launch(Replica& replica, size_t fragment);  ///< starts the fragment's exchange
   void arrive(size_t fragment);                    ///< waits for it: the slices' mean is one then
+  void take_mean(Replica& replica);                ///< of the workers, now
   void finish(Replica& replica, size_t fragment);  ///< applies it
 
   comm::Group& group_;

@@ -24,7 +24,7 @@ OneBit::OneBit(comm::Group& group, std::unique_ptr<Strategy> warming, Options op
 
 void OneBit::start(Replica& replica) {
   adam_ = dynamic_cast<optim::AdamW*>(&replica.optimizer);
-  if (adam_ == nullptr) throw ConfigError("the codec one-bit needs --optimizer adamw or sgd");
+  if (adam_ == nullptr) throw ConfigError("1-bit Adam needs the optimizer adamw");
   warming_->start(replica);
   signs_.attach(replica);
   tables_.clear();
@@ -46,34 +46,29 @@ void OneBit::start(Replica& replica) {
   }
 }
 
-void OneBit::before_backward(Replica& replica, bool last_micro) {
+void OneBit::before_backward(Replica& replica, const StepContext& context, bool last_micro) {
   // Every rank makes the same updates, and so comes to this at the same step.
-  compressing_ = frozen() || (replica.step >= options_.warmup && adam_->steps_done() > 0);
-  if (!compressing_) return warming_->before_backward(replica, last_micro);
+  compressing_ = frozen() || (context.step >= options_.warmup && adam_->steps_done() > 0);
+  if (!compressing_) return warming_->before_backward(replica, context, last_micro);
   if (!last_micro) return;
-  signs_.begin(replica.step);
-  for (const auto& table : tables_) table->announce(rows_read(replica, table->entry()));
+  signs_.begin(context.step);
+  for (const auto& table : tables_) table->announce(rows_read(replica, context, table->entry()));
 }
 
-void OneBit::step(Replica& replica) {
-  if (!compressing_) return warming_->step(replica);
+Update OneBit::step(Replica& replica, const StepContext& context) {
+  if (!compressing_) return warming_->step(replica, context);
   if (!frozen()) freeze(replica);
   if (!weights_.defined()) weigh(replica);
-  const double scale = 1 / replica.count;
+  const double scale = 1 / context.count;
   const double loss_scale = replica.loss_scale == nullptr ? 1 : replica.loss_scale->value();
   const double norm = agreed_norm(replica, scale / loss_scale);
-  replica.gradient_norm = norm;
-  if (std::isfinite(norm)) {
-    // What is kept for later must not be in a scale that changes.
-    if (loss_scale != 1) replica.params.grads.mul_(1 / loss_scale);
-    if (replica.loss_scale != nullptr) replica.loss_scale->succeeded();
-    exchange_and_update(replica, scale * optim::clip_factor(norm, replica.clip));
-    return;
-  }
-  replica.rows.clear();
-  if (loss_scale <= 1) return;  // it diverged
-  replica.loss_scale->overflowed();
-  replica.gradient_norm = 0;
+  Update update = replica.judge(norm);
+  update.touched.emplace();
+  if (update.skipped) return update;
+  // What is kept for later must not be in a scale that changes.
+  if (loss_scale != 1) replica.params.grads.mul_(1 / loss_scale);
+  exchange_and_update(replica, context, scale * optim::clip_factor(norm, replica.clip), update);
+  return update;
 }
 
 double OneBit::agreed_norm(const Replica& replica, double scale) {
@@ -112,7 +107,7 @@ void OneBit::weigh(const Replica& replica) {
   }
 }
 
-void OneBit::exchange_and_update(Replica& replica, double scale) {
+void OneBit::exchange_and_update(Replica& replica, const StepContext& context, double scale, Update& update) {
   const at::NoGradGuard no_grad;
   tensor::FlatParams& params = replica.params;
   const optim::OptimizerOptions& options = adam_->options();
@@ -135,19 +130,18 @@ void OneBit::exchange_and_update(Replica& replica, double scale) {
     optim::for_each_span(params, range.begin, range.end, [&](int64_t begin, int64_t end, bool decay) {
       const Slice span{begin, end};
       const at::Tensor values = span.of(params.values);
-      if (decay) values.mul_(1 - replica.lr * options.weight_decay);
-      values.add_(span.of(adam_->first()), -replica.lr / correction);
+      if (decay) values.mul_(1 - context.lr * options.weight_decay);
+      values.add_(span.of(adam_->first()), -context.lr / correction);
     });
   }
-  replica.apply_seconds += watch.seconds();
-  replica.rows.clear();
+  update.apply_seconds += watch.seconds();
   for (const auto& table : tables_) {
     const at::Tensor rows = table->finish();
     const auto& entry = table->entry();
-    if (rows.defined()) replica.rows.push_back({entry.parameter, rows});
-    const Stopwatch update;
-    adam_->update(params, replica.lr, scale, entry.offset, entry.offset + entry.size);
-    replica.apply_seconds += update.seconds();
+    if (rows.defined()) update.touched->push_back({entry.parameter, rows});
+    const Stopwatch tables;
+    adam_->update(params, context.lr, scale, entry.offset, entry.offset + entry.size);
+    update.apply_seconds += tables.seconds();
   }
 }
 

@@ -33,8 +33,8 @@ class OneBit : public Strategy {
   /// `group` must outlive the strategy. The replica's optimizer must be AdamW.
   OneBit(comm::Group& group, std::unique_ptr<Strategy> warming, Options options);
   void start(Replica& replica) override;
-  void before_backward(Replica& replica, bool last_micro) override;
-  void step(Replica& replica) override;
+  void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
+  Update step(Replica& replica, const StepContext& context) override;
   std::vector<tensor::NamedTensor> state() override;
 
  private:
@@ -43,7 +43,7 @@ class OneBit : public Strategy {
   void weigh(const Replica& replica);
   /// All ranks' share in the norm of the gradient; not finite on every rank when it is not on one.
   double agreed_norm(const Replica& replica, double scale);
-  void exchange_and_update(Replica& replica, double scale);
+  void exchange_and_update(Replica& replica, const StepContext& context, double scale, Update& update);
 
   comm::Group& group_;
   std::unique_ptr<Strategy> warming_;

@@ -24,9 +24,9 @@ Overlapped::Overlapped(comm::Group& group, std::unique_ptr<Averager> averager, O
                        Observer observer)
     : group_(group), averager_(std::move(averager)), options_(options), observer_(std::move(observer)) {
   if (!(options_.bucket_mib > 0))
-    throw ConfigError("strategy.bucket_mib must be above 0, got {}", options_.bucket_mib);
+    throw ConfigError("bucket_mib must be above 0, got {}", options_.bucket_mib);
   if (!(options_.first_bucket_mib > 0)) {
-    throw ConfigError("strategy.first_bucket_mib must be above 0, got {}", options_.first_bucket_mib);
+    throw ConfigError("first_bucket_mib must be above 0, got {}", options_.first_bucket_mib);
   }
 }
 
@@ -84,14 +84,14 @@ void Overlapped::build(const std::vector<at::Tensor>& tables) {
   }
 }
 
-void Overlapped::before_backward(Replica& replica, bool last_micro) {
+void Overlapped::before_backward(Replica& replica, const StepContext& context, bool last_micro) {
   if (!last_micro) return;
   check(params_ == &replica.params, "Overlapped::start was given another replica");
-  averager_->begin(replica.step);
+  averager_->begin(context.step);
   started_ = 0;
   for (Bucket& bucket : buckets_) {
     bucket.waiting = bucket.parameters;
-    if (bucket.rows) bucket.rows->announce(rows_read(replica, bucket.rows->entry()));
+    if (bucket.rows) bucket.rows->announce(rows_read(replica, context, bucket.rows->entry()));
   }
   armed_ = options_.overlap;
 }
@@ -114,7 +114,7 @@ void Overlapped::start_next() {
   }
 }
 
-void Overlapped::step(Replica& replica) {
+Update Overlapped::step(Replica& replica, const StepContext& context) {
   armed_ = false;
   while (started_ < buckets_.size()) start_next();
   std::vector<tensor::RowUse> in_use;
@@ -126,8 +126,9 @@ void Overlapped::step(Replica& replica) {
       bucket.pending.wait();
     }
   }
-  replica.rows = std::move(in_use);
-  replica.apply();
+  Update update = replica.apply(context);
+  update.touched = std::move(in_use);
+  return update;
 }
 
 }  // namespace syncopate::parallel

@@ -30,8 +30,8 @@ class Overlapped : public Strategy {
   Overlapped(comm::Group& group, std::unique_ptr<Averager> averager, Options options, Observer observer = {});
   ~Overlapped() override;
   void start(Replica& replica) override;
-  void before_backward(Replica& replica, bool last_micro) override;
-  void step(Replica& replica) override;
+  void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
+  Update step(Replica& replica, const StepContext& context) override;
   std::vector<tensor::NamedTensor> state() override { return averager_->state(); }
 
   size_t bucket_count() const { return buckets_.size(); }

@@ -5,17 +5,15 @@
 namespace syncopate::parallel {
 
 void Rounds::validate() const {
-  if (every < 1) throw ConfigError("strategy.every must be 1 or more, got {}", every);
-  if (fragments < 1) throw ConfigError("strategy.fragments must be 1 or more, got {}", fragments);
+  if (every < 1) throw ConfigError("every must be 1 or more, got {}", every);
+  if (fragments < 1) throw ConfigError("fragments must be 1 or more, got {}", fragments);
   if (every % fragments != 0) {
     throw ConfigError(
-        "strategy.every must be a multiple of strategy.fragments, so that they take turns evenly; {} is not "
-        "one of {}",
+        "every must be a multiple of fragments, so that they take turns evenly: {} is not a multiple of {}",
         every, fragments);
   }
   if (delay < 0 || delay >= every) {
-    throw ConfigError("strategy.delay must be at least 0 and below strategy.every ({}), got {}", every,
-                      delay);
+    throw ConfigError("delay must be at least 0 and below every ({}), got {}", every, delay);
   }
 }
 
@@ -32,13 +30,13 @@ bool Rounds::under_way(size_t fragment, int64_t done) const {
   return false;
 }
 
-std::vector<Slice> cut(const tensor::FlatParams& params, int64_t fragments) {
+std::vector<Slice> fragments_of(const tensor::FlatParams& params, int64_t fragments) {
   const auto tensors = static_cast<int64_t>(params.entries().size());
   if (fragments > tensors) {
-    throw ConfigError("strategy.fragments must be at most the model's {} parameter tensors, got {}", tensors,
+    throw ConfigError("fragments must be at most the model's {} parameter tensors, got {}", tensors,
                       fragments);
   }
-  return cut_between_tensors(params.entries(), params.size(), fragments);
+  return split_between_tensors(params.entries(), params.size(), fragments);
 }
 
 }  // namespace syncopate::parallel

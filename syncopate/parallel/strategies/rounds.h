@@ -25,8 +25,8 @@ struct Rounds {
   bool under_way(size_t fragment, int64_t done) const;
 };
 
-/// The parameters in so many neighbouring groups of about equal size. Throws ConfigError when there are fewer
-/// parameters than groups.
-std::vector<Slice> cut(const tensor::FlatParams& params, int64_t fragments);
+/// The parameters in `fragments` neighbouring groups of about equal size. Throws ConfigError when there are
+/// fewer parameter tensors than fragments.
+std::vector<Slice> fragments_of(const tensor::FlatParams& params, int64_t fragments);
 
 }  // namespace syncopate::parallel

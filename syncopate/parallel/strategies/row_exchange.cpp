@@ -41,9 +41,10 @@ at::Tensor RowExchange::finish() {
   return union_;
 }
 
-at::Tensor rows_read(const Replica& replica, const tensor::FlatParams::Entry& entry) {
+at::Tensor rows_read(const Replica& replica, const StepContext& context,
+                     const tensor::FlatParams::Entry& entry) {
   at::Tensor read;
-  for (const auto& use : replica.rows) {
+  for (const auto& use : context.rows) {
     if (replica.params.find(use.table) != &entry) continue;
     const at::Tensor rows = use.rows.reshape({-1});
     read = read.defined() ? at::cat({read, rows}) : rows;

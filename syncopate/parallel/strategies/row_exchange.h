@@ -34,6 +34,7 @@ class RowExchange {
 };
 
 /// The rows of a table that this rank's micro-batches of the step read, repeats allowed; undefined: none.
-at::Tensor rows_read(const Replica& replica, const tensor::FlatParams::Entry& entry);
+at::Tensor rows_read(const Replica& replica, const StepContext& context,
+                     const tensor::FlatParams::Entry& entry);
 
 }  // namespace syncopate::parallel

@@ -10,11 +10,11 @@ Statistics::Statistics(std::vector<tensor::NamedTensor> tensors, bool aside) : a
   }
 }
 
-void Statistics::start(comm::Group& group, double share) {
+void Statistics::start(comm::Group& group, double weight) {
   const at::NoGradGuard no_grad;
   for (Item& item : items_) {
     if (aside_) item.travelling.copy_(item.mine);
-    item.travelling.mul_(share);
+    item.travelling.mul_(weight);
     item.pending = group.all_reduce(item.travelling, comm::Op::kSum);
   }
 }

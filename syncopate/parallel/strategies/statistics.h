@@ -17,8 +17,8 @@ class Statistics {
   /// `aside`: the mean travels in a copy while training goes on; else in place.
   Statistics(std::vector<tensor::NamedTensor> tensors, bool aside);
 
-  /// `share` of this rank: those of all ranks add up to 1.
-  void start(comm::Group& group, double share);
+  /// `weight` of this rank: those of all ranks add up to 1.
+  void start(comm::Group& group, double weight);
   void apply();  ///< waits
   /// What travels aside, after waiting for it.
   std::vector<tensor::NamedTensor> state();

@@ -6,7 +6,7 @@
 
 #include "syncopate/base/fields.h"
 
-namespace syncopate::run {
+namespace syncopate::spec {
 
 /// Which columns of a table hold what.
 struct ColumnSpec {
@@ -146,15 +146,15 @@ struct RunSpec {
   int64_t max_length() const;  ///< tokens of an example: as set, or the task's usual number
   int64_t eval_batch() const;  ///< likewise
 
-  bool runs_free() const;              ///< workers make updates at their own pace
+  bool runs_free() const;              ///< workers update when they are ready, without waiting for each other
   int64_t servers() const;             ///< processes beside the workers that hold the model
   int64_t staleness_bound() const;     ///< -1: none. Throws ConfigError
   double slowness_of(int rank) const;  ///< how many times as long its steps take, by comm.slow
 
   /// Examples per optimizer step over all workers. Throws ConfigError when the batch settings do not fit.
   int64_t examples_per_step() const;
-  /// Throws ConfigError for what no run could use: zero workers, both --epochs and --steps, an unknown
-  /// strategy.
+  /// Throws ConfigError for settings that no run could use, alone or together. Looks at nothing but them: no
+  /// file, no device.
   void validate() const;
 };
 
@@ -162,4 +162,4 @@ struct RunSpec {
 /// (which changes the schedule, and is noted). Anything else must be equal.
 bool may_change_on_resume(const std::string& field);
 
-}  // namespace syncopate::run
+}  // namespace syncopate::spec

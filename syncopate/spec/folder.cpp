@@ -1,4 +1,4 @@
-#include "syncopate/run/folder.h"
+#include "syncopate/spec/folder.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 
-namespace syncopate::run {
+namespace syncopate::spec {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ bool holds_run(const fs::path& path) {
          (fs::exists(path / "checkpoint.safetensors") || fs::exists(path / "DONE"));
 }
 
-void require_same_settings(RunSpec& spec, const RunFolder& folder) {
+void require_same_settings(RunSpec& spec, const record::RunFolder& folder) {
   nlohmann::ordered_json before;
   try {
     before = nlohmann::ordered_json::parse(read_file(folder.spec(), "settings of the run"));
@@ -40,9 +40,9 @@ void require_same_settings(RunSpec& spec, const RunFolder& folder) {
 
 }  // namespace
 
-RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume) {
+record::RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume) {
   const fs::path wanted = out.empty() ? fs::path("runs") / spec.name() : fs::path(out);
-  RunFolder folder{wanted};
+  record::RunFolder folder{wanted};
   if (resume) {
     // Of the folders that the same settings made, the newest is meant.
     for (int i = 2; out.empty() && holds_run(fmt::format("{}-{}", wanted.string(), i)); ++i) {
@@ -83,7 +83,7 @@ void save_model(const fs::path& folder, const std::function<void(const fs::path&
   }
 }
 
-void start_folder(const RunFolder& folder, RunSpec& spec) {
+void start_folder(const record::RunFolder& folder, RunSpec& spec) {
   make_folder(folder.path);
   if (!holds_run(folder.path)) {
     for (const auto& entry : fs::directory_iterator(folder.path)) {
@@ -95,4 +95,4 @@ void start_folder(const RunFolder& folder, RunSpec& spec) {
   write_file_atomically(folder.spec(), spec.fields().to_json().dump(2) + "\n");
 }
 
-}  // namespace syncopate::run
+}  // namespace syncopate::spec

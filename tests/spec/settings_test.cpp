@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "syncopate/base/error.h"
-#include "syncopate/run/spec.h"
+#include "syncopate/spec/run_spec.h"
 
-namespace syncopate::run {
+namespace syncopate::spec {
 namespace {
 
 /// What a run with these settings is told.
@@ -38,7 +38,7 @@ TEST(Settings, OfLocalStepsThatCannotBeAreRefusedBeforeARunBegins) {
   }
   refused("local-sgd", {"strategy.post_local_start=-1"}, "strategy.post_local_start");
   refused("local-sgd", {"strategy.every=1", "strategy.overlap_average=true"}, "2 or more");
-  refused("diloco", {"strategy.fragments=3"}, "8 is not one of 3");
+  refused("diloco", {"strategy.fragments=3"}, "8 is not a multiple of 3");
   refused("diloco", {"strategy.fragments=2", "strategy.moments=reset"}, "strategy.fragments=1");
   refused("diloco", {"strategy.mixing=1"}, "strategy.mixing");
   refused("diloco", {"strategy.outer_momentum=1"}, "strategy.outer_momentum");
@@ -65,4 +65,4 @@ TEST(Settings, ThatAStrategyWouldLeaveAsideAreRefused) {
 }
 
 }  // namespace
-}  // namespace syncopate::run
+}  // namespace syncopate::spec

@@ -1,0 +1,77 @@
+#include "syncopate/parallel/step_runner.h"
+
+#include <cmath>
+
+#include "syncopate/base/clock.h"
+#include "syncopate/base/error.h"
+#include "syncopate/parallel/totals.h"
+
+namespace syncopate::parallel {
+namespace {
+
+void require_finite(double value, int64_t step) {
+  if (std::isfinite(value)) return;
+  throw DivergedError(
+      "the loss at step {} is not a number; try a smaller learning rate, a longer warm-up or clipping",
+      step + 1);
+}
+
+}  // namespace
+
+StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& order,
+                            const StepHooks& hooks) {
+  const bool local = strategy_.updates_locally(order.step);
+  StepResult result;
+  result.talked = hooks.talk || strategy_.exchanges(order.step);
+  check(local || (result.talked && carried_.count == 0), "a common update needs everybody's count");
+
+  Totals totals(mesh_.world);
+  StepContext context{.step = order.step, .lr = order.lr, .count = 0};
+  EngineEvents events;
+  events.phase = hooks.phase;
+  events.before_backward = [&](const LocalLoss& so_far, std::span<const tensor::RowUse> rows, bool last) {
+    if (last && result.talked) {
+      totals.start({carried_.sum + so_far.sum, carried_.count + so_far.count}, hooks.stop && hooks.stop(),
+                   hooks.time_is_up && hooks.time_is_up());
+    }
+    if (local) context.count = static_cast<double>(so_far.count);
+    context.rows = rows;
+    strategy_.before_backward(replica_, context, last);
+  };
+  if (hooks.phase) hooks.phase("forward");
+  replica_.params.zero_grads(touched_);
+  Gradients gradients = engine_.run(replica_, micro, order.noise_key, events);
+  result.mine = gradients.loss;
+
+  if (hooks.phase) hooks.phase("exchange");
+  const Stopwatch exchange;
+  if (result.talked) {
+    totals.wait();
+    result.sum = totals.loss_sum();
+    result.count = totals.count();
+    result.stop = totals.stop();
+    result.time_is_up = totals.time_is_up();
+    carried_ = {};
+    if (result.count == 0) {  // every rank sees it
+      throw DataError(
+          "step {} has nothing to learn from: no word of its texts is known; does the vocabulary fit the "
+          "data?",
+          order.step + 1);
+    }
+  } else {
+    result.sum = result.mine.sum;
+    result.count = static_cast<double>(result.mine.count);
+    carried_.sum += result.mine.sum;
+    carried_.count += result.mine.count;
+  }
+  require_finite(result.sum, order.step);
+  context.count = local ? static_cast<double>(result.mine.count) : result.count;
+  context.rows = gradients.rows;
+  result.update = strategy_.step(replica_, context);
+  touched_ = result.update.touched ? std::move(*result.update.touched) : std::move(gradients.rows);
+  require_finite(result.update.gradient_norm, order.step);
+  result.exchange_seconds = exchange.seconds() - result.update.apply_seconds;
+  return result;
+}
+
+}  // namespace syncopate::parallel

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "syncopate/parallel/engine.h"
+#include "syncopate/parallel/mesh.h"
+#include "syncopate/parallel/strategy.h"
+
+namespace syncopate::parallel {
+
+/// What a caller wants to be told or to ask while a step is made.
+struct StepHooks {
+  std::function<void(const char* phase)> phase{};  ///< may be empty
+  /// Asked once, in a step in which ranks talk: does this rank want all to stop after it? May be empty.
+  std::function<bool()> stop{};
+  std::function<bool()> time_is_up{};  ///< likewise; what rank 0 says counts
+  bool talk = false;  ///< exchange the losses in this step even if the strategy would not; alike on all
+};
+
+struct StepResult {
+  LocalLoss mine;             ///< of this rank in this step
+  double sum = 0, count = 0;  ///< over all ranks since they last talked, else this rank's of this step
+  bool talked = false;
+  bool stop = false;  ///< some rank asked
+  bool time_is_up = false;
+  double exchange_seconds = 0;
+  Update update;
+};
+
+/// Makes optimizer steps: gradients by the engine, losses summed over ranks behind the backward pass, the
+/// update by the strategy. Everything given must outlive it. Collective where the strategy is.
+class StepRunner {
+ public:
+  StepRunner(Replica& replica, Engine& engine, Strategy& strategy, const Mesh& mesh)
+      : replica_(replica), engine_(engine), strategy_(strategy), mesh_(mesh) {}
+
+  struct Order {
+    int64_t step = 0;  ///< its number, from 0
+    double lr = 0;
+    uint64_t noise_key = 0;  ///< decides the dropout
+  };
+  /// Throws DivergedError when the loss or the gradient is no number: on every rank where they talk, else on
+  /// the rank that saw it.
+  StepResult step(std::span<const tensor::Batch> micro, const Order& order, const StepHooks& hooks = {});
+
+ private:
+  Replica& replica_;
+  Engine& engine_;
+  Strategy& strategy_;
+  Mesh mesh_;
+  LocalLoss carried_;                      ///< not yet told to the others
+  std::vector<tensor::RowUse> touched_{};  ///< where embedding tables' gradients differ from zero
+};
+
+}  // namespace syncopate::parallel

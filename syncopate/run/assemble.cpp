@@ -1,0 +1,142 @@
+#include "syncopate/run/assemble.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/optim/remote_optimizer.h"
+#include "syncopate/parallel/engines/local_engine.h"
+#include "syncopate/parallel/engines/slow_engine.h"
+#include "syncopate/run/device.h"
+#include "syncopate/run/options.h"
+
+namespace syncopate::run {
+namespace {
+
+/// The library's messages begin with the name of an option; users know it as a setting of `group`.
+template <typename Make>
+auto with_setting_names(const char* group, const Make& make) {
+  try {
+    return make();
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}.{}", group, error.what());
+  }
+}
+
+/// The worker's own: none where servers have it.
+std::unique_ptr<optim::Optimizer> make_optimizer(const spec::RunSpec& spec,
+                                                 const tensor::FlatParams& params) {
+  if (spec.servers() > 0) return std::make_unique<optim::RemoteOptimizer>();
+  return with_setting_names("optim",
+                            [&] { return optim::make_optimizer(optimizer_options(spec.optim), params); });
+}
+
+/// First of all: whether a model computes together with other ranks decides what its loader gives.
+tasks::TaskSetup& connected(tasks::TaskSetup& setup, comm::Group& replicas) {
+  if (setup.connect) setup.connect(replicas);
+  return setup;
+}
+
+int64_t count_steps(const spec::RunSpec& spec, int64_t steps_per_epoch, int64_t updates_per_step) {
+  if (spec.train.steps > 0) return spec.train.steps * updates_per_step;
+  return std::max<int64_t>(1, spec.train.epochs) * steps_per_epoch;
+}
+
+}  // namespace
+
+Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const parallel::Mesh& mesh,
+                   const comm::Metered& meter, AssemblyOptions options)
+    : spec_(spec),
+      setup_(connected(setup, mesh.replicas)),
+      mesh_(mesh),
+      meter_(meter),
+      options_(std::move(options)),
+      updates_per_step_(spec.runs_free() ? mesh.replicas.size() : 1),
+      params_(setup.model->parameters(), options_.device),
+      optimizer_(make_optimizer(spec, params_)),
+      replica_{.model = *setup.model,
+               .params = params_,
+               .optimizer = *optimizer_,
+               .clip = spec.optim.clip,
+               .precision = options_.precision,
+               .loss_scale = options_.precision == tensor::Precision::kFp16 ? &loss_scale_ : nullptr},
+      loader_(setup.train, loader_options()),
+      steps_(count_steps(spec, loader_.steps_per_epoch(), updates_per_step_)),
+      schedule_(with_setting_names("optim", [&] {
+        return optim::Schedule(schedule_options(spec.optim, loader_.global_batch()),
+                               (steps_ + updates_per_step_ - 1) / updates_per_step_);
+      })) {
+  move_buffers(*setup.model, options_.device);
+  make_engine();
+  make_strategy();
+}
+
+data::LoaderOptions Assembly::loader_options() const {
+  const bool free = spec_.runs_free();  // then every batch is one worker's, whoever takes it
+  return {.global_batch = spec_.examples_per_step() / updates_per_step_,
+          .workers = free ? 1 : mesh_.replicas.size(),
+          .rank = free ? 0 : mesh_.replicas.rank(),
+          .accumulate = static_cast<int>(spec_.train.accumulate),
+          .seed = static_cast<uint64_t>(spec_.train.seed),
+          .shuffle = spec_.task.shuffle,
+          .threads = static_cast<int>(spec_.compute.loader_threads),
+          .on_demand = free,
+          .keep_empty = setup_.model->every_rank_computes()};
+}
+
+void Assembly::make_engine() {
+  engine_ = std::make_unique<parallel::LocalEngine>();
+  const double slowness = spec_.slowness_of(mesh_.world.rank());
+  if (slowness > 1) engine_ = std::make_unique<parallel::SlowEngine>(std::move(engine_), slowness);
+  if (options_.around_engine) engine_ = options_.around_engine(std::move(engine_));
+}
+
+void Assembly::make_strategy() {
+  if (options_.strategy) {
+    strategy_ = {options_.strategy(mesh_.replicas), nullptr};
+  } else {
+    strategy_ =
+        parallel::make_strategy(strategy_options(spec_, steps_), mesh_.replicas, options_.with_servers);
+  }
+  if (options_.around_strategy)
+    strategy_ = {options_.around_strategy(std::move(strategy_.strategy)), strategy_.free};
+}
+
+train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
+  std::optional<train::BalanceOptions> balance = options_.balance;
+  if (!balance && spec_.train.balance) balance = train::BalanceOptions{.every = spec_.train.balance_every};
+  nlohmann::ordered_json environment = options_.environment;
+  environment["steps"] = steps_;  // the schedule depends on it
+  train::Trainer trainer({.replica = replica_,
+                          .engine = *engine_,
+                          .strategy = *strategy_.strategy,
+                          .mesh = mesh_,
+                          .meter = meter_,
+                          .loader = loader_,
+                          .test = setup_.test.get(),
+                          .metric = setup_.metric,
+                          .schedule = schedule_,
+                          .listener = listener,
+                          .loop = strategy_.free != nullptr ? train::free_loop(*strategy_.free)
+                                                            : train::MakeLoop(train::lockstep_loop)},
+                         {.steps = steps_,
+                          .updates_per_step = updates_per_step_,
+                          .eval_every = parse_integer(spec_.train.eval_every).value_or(0) * updates_per_step_,
+                          .save_every = spec_.train.save_every * updates_per_step_,
+                          .eval_batch = spec_.eval_batch(),
+                          .broadcast_buffers = spec_.model.batch_norm == "broadcast",
+                          .seed = static_cast<uint64_t>(spec_.train.seed),
+                          .control = {.patience = spec_.train.patience,
+                                      .plateau_factor = spec_.optim.plateau_factor,
+                                      .plateau_patience = spec_.optim.plateau_patience,
+                                      .time_limit = spec_.train.time_limit,
+                                      .clock = options_.clock},
+                          .balance = balance,
+                          .checkpoint = options_.checkpoint,
+                          .inputs = options_.inputs,
+                          .environment = std::move(environment)});
+  return trainer.run(resume);
+}
+
+}  // namespace syncopate::run

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "syncopate/comm/metered.h"
+#include "syncopate/data/loader.h"
+#include "syncopate/optim/loss_scale.h"
+#include "syncopate/optim/schedule.h"
+#include "syncopate/parallel/make.h"
+#include "syncopate/parallel/mesh.h"
+#include "syncopate/spec/run_spec.h"
+#include "syncopate/tasks/setup.h"
+#include "syncopate/train/trainer.h"
+
+namespace syncopate::run {
+
+/// What decides how a run is composed, beside its spec and its task.
+struct AssemblyOptions {
+  c10::Device device = c10::kCPU;
+  tensor::Precision precision = tensor::Precision::kFp32;
+  comm::Group* with_servers = nullptr;  ///< all workers, then all servers; null: there are none
+  std::filesystem::path checkpoint{};   ///< empty: none
+  nlohmann::ordered_json inputs{};      ///< what a run that resumes must have in common
+  /// Kept in checkpoints: what the bits depend on beside the settings.
+  nlohmann::ordered_json environment = nlohmann::ordered_json::object();
+
+  // For tests and benchmarks: what stands in for a part, or around it.
+  std::function<std::unique_ptr<parallel::Strategy>(comm::Group& replicas)> strategy{};
+  std::function<std::unique_ptr<parallel::Strategy>(std::unique_ptr<parallel::Strategy>)> around_strategy{};
+  std::function<std::unique_ptr<parallel::Engine>(std::unique_ptr<parallel::Engine>)> around_engine{};
+  std::function<double()> clock{};  ///< of the time limit
+  std::optional<train::BalanceOptions> balance{};
+};
+
+/// A run, put together: what trains the task's model as the spec asks for, on this rank.
+class Assembly {
+ public:
+  Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const parallel::Mesh& mesh,
+           const comm::Metered& meter, AssemblyOptions options);
+
+  int64_t steps() const { return steps_; }  ///< of the whole run; where workers run free: updates
+  parallel::Replica& replica() { return replica_; }
+  parallel::Engine& engine() { return *engine_; }
+  parallel::Strategy& strategy() { return *strategy_.strategy; }
+  const parallel::Mesh& mesh() const { return mesh_; }
+
+  /// Trains, from the start or from the checkpoint. Once. Collective.
+  train::TrainResult train(train::Listener& listener, bool resume);
+
+ private:
+  void make_engine();
+  void make_strategy();
+  data::LoaderOptions loader_options() const;
+
+  const spec::RunSpec& spec_;
+  tasks::TaskSetup& setup_;
+  parallel::Mesh mesh_;
+  const comm::Metered& meter_;
+  AssemblyOptions options_;
+  int64_t updates_per_step_;  ///< workers that run free make an update each where others make one together
+  tensor::FlatParams params_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::LossScale loss_scale_;
+  parallel::Replica replica_;
+  data::Loader loader_;
+  int64_t steps_;
+  optim::Schedule schedule_;
+  std::unique_ptr<parallel::Engine> engine_;
+  parallel::MadeStrategy strategy_;
+};
+
+/// Composes a run. `spec`, `setup` and the groups of `mesh` must outlive it; `meter` counts what this rank
+/// sends. Collective. Throws ConfigError with the settings' names.
+inline Assembly assemble(const spec::RunSpec& spec, tasks::TaskSetup& setup, const parallel::Mesh& mesh,
+                         const comm::Metered& meter, AssemblyOptions options = {}) {
+  return Assembly(spec, setup, mesh, meter, std::move(options));
+}
+
+}  // namespace syncopate::run

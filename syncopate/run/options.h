@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "syncopate/optim/optimizer.h"
+#include "syncopate/optim/schedule.h"
+#include "syncopate/parallel/make.h"
+#include "syncopate/parallel/server/shard_server.h"
+#include "syncopate/spec/run_spec.h"
+
+// What a spec asks for, in the library's own options. `steps`: of the whole run.
+namespace syncopate::run {
+
+parallel::StrategyOptions strategy_options(const spec::RunSpec& spec, int64_t steps);
+optim::OptimizerOptions optimizer_options(const spec::RunSpec::Optim& spec);
+/// `batch`: examples per step over all workers.
+optim::ScheduleOptions schedule_options(const spec::RunSpec::Optim& spec, int64_t batch);
+/// What a server does for the run's workers.
+parallel::ShardServerOptions server_options(const spec::RunSpec& spec);
+
+}  // namespace syncopate::run

@@ -1,0 +1,108 @@
+#include "syncopate/spec/run_spec.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/spec/strategies.h"
+#include "syncopate/spec/tasks.h"
+
+namespace syncopate::spec {
+
+void RunSpec::complete() {
+  if (model.name.empty() && model.init_from.empty()) model.name = task_family(task.name).models.front();
+}
+
+std::string RunSpec::rhythm() const {
+  return codec.name == "none" ? strategy.name : fmt::format("{}, {}", strategy.name, codec.name);
+}
+
+std::string RunSpec::name() {
+  const std::filesystem::path folder(model.init_from.empty() ? model.name : model.init_from);
+  std::string short_model =
+      folder.filename().empty() ? folder.parent_path().filename().string() : folder.filename().string();
+  return fmt::format("{}-{}-{}-{}w-{}", task.name, short_model, strategy.name, comm.workers,
+                     fields().hash().substr(0, 8));
+}
+
+bool RunSpec::runs_free() const {
+  // A parameter server that waits for every worker in every step is an all-reduce by other means.
+  const StrategyInfo& info = strategy_info(strategy.name);
+  return info.rhythm == Rhythm::kFree && !(info.has_servers && staleness_bound() == 0);
+}
+
+int64_t RunSpec::servers() const { return strategy_info(strategy.name).has_servers ? strategy.servers : 0; }
+
+int64_t RunSpec::staleness_bound() const {
+  if (strategy.staleness == "inf") return -1;
+  const auto bound = parse_integer(strategy.staleness);
+  if (!bound || *bound < 0) {
+    throw ConfigError("strategy.staleness must be 0 or more, or inf, got \"{}\"", strategy.staleness);
+  }
+  return *bound;
+}
+
+double RunSpec::slowness_of(int rank) const {
+  if (comm.slow.empty()) return 1;
+  const auto parts = split(comm.slow, ':');
+  const auto who = parts.size() == 2 ? parse_integer(parts[0]) : std::nullopt;
+  const auto factor = parts.size() == 2 ? parse_number(parts[1]) : std::nullopt;
+  if (!who || *who < 0 || !factor || !(*factor >= 1 && *factor <= 1000)) {
+    throw ConfigError("comm.slow must be RANK:FACTOR with a factor from 1 to 1000, got \"{}\"", comm.slow);
+  }
+  if (*who >= comm.workers) {
+    throw ConfigError("comm.slow={} names a worker that does not exist; there are {}", comm.slow,
+                      comm.workers);
+  }
+  return *who == rank ? *factor : 1;
+}
+
+int64_t RunSpec::examples_per_step() const {
+  if (train.accumulate < 1) throw ConfigError("--accumulate must be 1 or more, got {}", train.accumulate);
+  if (train.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", train.batch_size);
+  if (train.global_batch < 0)
+    throw ConfigError("--global-batch must be 1 or more, got {}", train.global_batch);
+  if (train.batch_size > 0 && train.global_batch > 0) {
+    throw ConfigError("--batch-size (per worker) and --global-batch exclude each other; give one of them");
+  }
+  constexpr int64_t kDefaultBatch = 16;
+  constexpr double kMost = 1e9;
+  const int64_t batch = train.batch_size > 0 ? train.batch_size : kDefaultBatch;
+  const auto together = [](auto... factors) { return (static_cast<double>(factors) * ...); };
+  if (together(train.global_batch > 0 ? 1 : batch, comm.workers, train.accumulate) > kMost ||
+      train.global_batch > kMost) {
+    throw ConfigError(
+        "a step of more than {:.0f} examples is too large; make --accumulate or the batch smaller", kMost);
+  }
+  if (train.global_batch > 0) {
+    if (train.global_batch < comm.workers * train.accumulate) {
+      throw ConfigError(
+          "--global-batch {} is less than one example per worker and micro-batch ({} x {}); make it larger",
+          train.global_batch, comm.workers, train.accumulate);
+    }
+    return train.global_batch;
+  }
+  return batch * comm.workers * train.accumulate;
+}
+
+int64_t RunSpec::max_length() const {
+  return task.max_length > 0 ? task.max_length : task_family(task.name).max_length;
+}
+
+int64_t RunSpec::eval_batch() const {
+  return train.eval_batch > 0 ? train.eval_batch : task_family(task.name).eval_batch;
+}
+
+bool may_change_on_resume(const std::string& field) {
+  static const std::set<std::string> free{"comm.timeout",     "comm.fault",       "comm.slow",
+                                          "strategy.servers", "compute.threads",  "compute.loader_threads",
+                                          "train.save_every", "train.eval_batch", "train.eval_every",
+                                          "train.steps",      "train.epochs",     "task.data",
+                                          "model.vocab",      "train.patience",   "train.time_limit"};
+  return free.contains(field);
+}
+
+}  // namespace syncopate::spec

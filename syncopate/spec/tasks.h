@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The paper half of the tasks; tasks/setup.h has the other.
+namespace syncopate::spec {
+
+/// A family of tasks: the same kind of examples, model and score.
+struct TaskFamily {
+  std::string_view name;
+  std::vector<std::string> tasks;
+  std::vector<std::string> models;  ///< presets, the smallest first
+  int64_t max_length = 0;           ///< tokens of an example unless told otherwise; 0: no texts
+  int64_t eval_batch = 64;          ///< likewise
+  bool takes_prompts = false;       ///< answers texts given on the command line
+};
+
+const std::vector<TaskFamily>& task_families();
+const TaskFamily& task_family(std::string_view task);  ///< throws ConfigError with a suggestion
+std::vector<std::string> task_names();
+std::vector<std::string> model_names();  ///< presets of all families
+
+}  // namespace syncopate::spec

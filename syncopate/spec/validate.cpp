@@ -1,0 +1,296 @@
+// What no run could use is refused here, before anything is started.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/spec/fault.h"
+#include "syncopate/spec/run_spec.h"
+#include "syncopate/spec/strategies.h"
+#include "syncopate/spec/tasks.h"
+
+namespace syncopate::spec {
+namespace {
+
+void require_one_of(const char* name, const std::string& value, const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  throw ConfigError("{} must be {}, got \"{}\"", name, fmt::join(choices, ", "), value);
+}
+
+void require_at_least(const char* name, int64_t value, int64_t least) {
+  if (value < least) throw ConfigError("{} must be {} or more, got {}", name, least, value);
+}
+
+/// At least `low` and below `high`.
+void require_between(const char* name, double value, double low, double high) {
+  if (!(value >= low && value < high))
+    throw ConfigError("{} must be at least {} and below {}, got {}", name, low, high, value);
+}
+
+void require_above_zero(const char* name, double value) {
+  if (!(value > 0) || !std::isfinite(value)) throw ConfigError("{} must be above 0, got {}", name, value);
+}
+
+/// The strategies that `fits`, for a sentence.
+template <typename Fits>
+std::string strategies_that(const Fits& fits) {
+  std::vector<std::string> names;
+  for (const StrategyInfo& info : strategies()) {
+    if (fits(info)) names.emplace_back(info.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void require_workers(const RunSpec& spec) {
+  require_at_least("--workers", spec.comm.workers, 1);
+  if (!(spec.comm.timeout > 0) || !std::isfinite(spec.comm.timeout)) {
+    throw ConfigError("--timeout must be above 0 seconds, got {}", spec.comm.timeout);
+  }
+  const int64_t processes = spec.comm.workers + spec.servers();
+  if (const auto fault = parse_fault(spec.comm.fault); fault && fault->rank >= processes) {
+    throw ConfigError("comm.fault={} names a worker that does not exist; there are {}", spec.comm.fault,
+                      processes);
+  }
+  spec.slowness_of(0);
+}
+
+void require_servers(const RunSpec& spec) {
+  spec.staleness_bound();
+  require_at_least("strategy.servers", spec.strategy.servers, 1);
+  if (spec.servers() > spec.comm.workers) {
+    throw ConfigError("strategy.servers={} are more than the {} worker{} they serve; use fewer servers",
+                      spec.servers(), spec.comm.workers, spec.comm.workers == 1 ? "" : "s");
+  }
+}
+
+/// Settings of a strategy's sibling, which look as if they did something. Those of strangers may stand in an
+/// experiment that runs both.
+void require_heeded(const RunSpec& spec) {
+  const StrategyInfo& info = strategy_info(spec.strategy.name);
+  RunSpec mine = spec, defaults;
+  const nlohmann::ordered_json set = mine.fields().to_json(), unset = defaults.fields().to_json();
+  for (const std::string& setting : info.refuses) {
+    const std::string name = "strategy." + setting;
+    if (set.at(name) == unset.at(name)) continue;
+    throw ConfigError("the strategy {} has no use for {}; it is a setting of {}", info.name, name,
+                      strategies_that([&](const StrategyInfo& other) {
+                        return std::find(other.settings.begin(), other.settings.end(), setting) !=
+                               other.settings.end();
+                      }));
+  }
+  if (info.has_servers && spec.staleness_bound() == 0 && spec.strategy.staleness_lr) {
+    throw ConfigError(
+        "the strategy {} has no use for strategy.staleness_lr; it is a setting of a staleness above 0",
+        info.name);
+  }
+}
+
+/// parallel::LocalSteps and DiLoCo check the same of their options.
+void require_local_steps(const RunSpec& spec) {
+  const RunSpec::Strategy& s = spec.strategy;
+  if (strategy_info(s.name).rhythm != Rhythm::kLocal) return;
+  if (spec.model.batch_norm != "local") {
+    throw ConfigError(
+        "model.batch_norm={} makes workers talk in every step, and those of {} do not; use "
+        "model.batch_norm=local",
+        spec.model.batch_norm, s.name);
+  }
+  require_at_least("strategy.fragments", s.fragments, 1);
+  if (s.every % s.fragments != 0) {
+    throw ConfigError("strategy.every must be a multiple of strategy.fragments: {} is not a multiple of {}",
+                      s.every, s.fragments);
+  }
+  if (s.delay < 0 || s.delay >= s.every) {
+    throw ConfigError("strategy.delay must be at least 0 and below strategy.every ({}), got {}", s.every,
+                      s.delay);
+  }
+  require_at_least("strategy.post_local_start", s.post_local_start, 0);
+  if (s.overlap_average && s.every < 2) {
+    throw ConfigError("strategy.overlap_average needs strategy.every of 2 or more, got {}", s.every);
+  }
+  if (s.moments == "reset" && s.fragments > 1) {
+    throw ConfigError(
+        "strategy.moments=reset needs strategy.fragments=1: an optimizer counts its steps for the whole "
+        "model");
+  }
+  require_between("strategy.mixing", s.mixing, 0, 1);
+  require_between("strategy.outer_momentum", s.outer_momentum, 0, 1);
+  constexpr double kFastest = 1e6;
+  if (!(s.outer_lr > 0 && s.outer_lr <= kFastest)) {
+    throw ConfigError("strategy.outer_lr must be above 0 and at most {:.0f}, got {}", kFastest, s.outer_lr);
+  }
+}
+
+void require_strategy(const RunSpec& spec) {
+  const RunSpec::Strategy& s = spec.strategy;
+  const StrategyInfo& info = strategy_info(s.name);
+  if (info.one_worker && spec.comm.workers > 1) {
+    throw ConfigError(
+        "the strategy {} trains with one worker, got --workers {}; choose another strategy or "
+        "--workers 1",
+        s.name, spec.comm.workers);
+  }
+  require_at_least("strategy.every", s.every, 1);
+  require_one_of("strategy.moments", s.moments, {"keep", "average", "reset"});
+  require_one_of("strategy.state", s.state, {"own", "shared"});
+  require_above_zero("strategy.bucket_mib", s.bucket_mib);
+  require_above_zero("strategy.first_bucket_mib", s.first_bucket_mib);
+  require_servers(spec);
+  require_heeded(spec);
+  require_local_steps(spec);
+}
+
+void require_codec(const RunSpec& spec) {
+  const StrategyInfo& strategy = strategy_info(spec.strategy.name);
+  const CodecInfo& codec = codec_info(spec.codec.name);
+  const OptimizerInfo& optimizer = optimizer_info(spec.optim.name);
+  require_one_of("codec.error_feedback", spec.codec.error_feedback, {"auto", "true", "false"});
+  if (codec.packing == Packing::kNone) return;
+  if (!strategy.takes_codec) {
+    throw ConfigError("the strategy {} cannot use --codec {}; choose ddp or another of: {}; or --codec none",
+                      strategy.name, codec.name,
+                      strategies_that([](const StrategyInfo& other) { return other.takes_codec; }));
+  }
+  if (codec.packing == Packing::kSigns && strategy.rhythm == Rhythm::kLocal) {
+    throw ConfigError("the codec {} is for the strategies {}; for {} choose --codec int4", codec.name,
+                      strategies_that([](const StrategyInfo& other) {
+                        return other.takes_codec && other.rhythm == Rhythm::kTogether;
+                      }),
+                      strategy.name);
+  }
+  if (codec.packing == Packing::kSigns && !optimizer.takes_signs) {
+    std::vector<std::string> fitting;
+    for (const OptimizerInfo& other : optimizers()) {
+      if (other.takes_signs) fitting.emplace_back(other.name);
+    }
+    throw ConfigError("the codec {} needs --optimizer {}, got {}", codec.name, fmt::join(fitting, " or "),
+                      optimizer.name);
+  }
+  // Gradients in the loss scale, which begins at 65,536, would be cut off at fp16's end without anybody
+  // noticing.
+  const bool sends_gradients = !strategy.sends_parameters || spec.strategy.post_local_start > 0;
+  if (!codec.holds_scaled && spec.compute.precision == "fp16" && sends_gradients) {
+    throw ConfigError(
+        "--codec fp16 cannot hold the scaled gradients of --precision fp16; use --codec bf16 or --precision "
+        "bf16");
+  }
+  if (!(spec.codec.ratio > 0 && spec.codec.ratio <= 1)) {
+    throw ConfigError("codec.ratio must be above 0 and at most 1, got {}", spec.codec.ratio);
+  }
+  require_at_least("codec.rank", spec.codec.rank, 1);
+  if (!(spec.codec.warmup >= 0) || !std::isfinite(spec.codec.warmup)) {
+    throw ConfigError(
+        "codec.warmup must be 0 or more (a fraction of the steps, or steps if 1 or more), got {}",
+        spec.codec.warmup);
+  }
+}
+
+void require_batch_norm(const RunSpec& spec) {
+  const StrategyInfo& strategy = strategy_info(spec.strategy.name);
+  require_one_of("model.batch_norm", spec.model.batch_norm, {"local", "broadcast", "sync"});
+  if (spec.runs_free() && spec.comm.workers > 1 && spec.model.batch_norm != "local") {
+    throw ConfigError(
+        "model.batch_norm={} needs workers that keep in step, which those of {} do not; use local",
+        spec.model.batch_norm, strategy.name);
+  }
+  if (strategy.in_one_process && spec.model.batch_norm == "sync" && spec.compute.device != "cpu") {
+    // One thread of autograd computes all gradients of a GPU: a replica that waited there for another would
+    // wait for itself.
+    throw ConfigError("model.batch_norm=sync cannot be used with {} on a GPU; use ddp", strategy.name);
+  }
+}
+
+void require_balance(const RunSpec& spec) {
+  require_at_least("train.balance_every", spec.train.balance_every, 1);
+  if (!spec.train.balance) return;
+  // Elsewhere a faster worker takes more batches, or its own count weighs its model.
+  const auto balances = [](const StrategyInfo& info) {
+    return info.rhythm == Rhythm::kTogether && !info.one_worker;
+  };
+  const StrategyInfo& strategy = strategy_info(spec.strategy.name);
+  if (!strategy.one_worker && !balances(strategy)) {
+    throw ConfigError("--balance is for workers that make every step together ({}), which those of {} do not",
+                      strategies_that(balances), strategy.name);
+  }
+  if (spec.compute.device != "cpu") {
+    throw ConfigError("--balance measures workers on CPUs; on a GPU leave it out");
+  }
+}
+
+void require_training(const RunSpec& spec) {
+  const RunSpec::Train& train = spec.train;
+  spec.examples_per_step();
+  if (train.patience < 0) throw ConfigError("--patience must be 0 (off) or more, got {}", train.patience);
+  if (!(train.time_limit >= 0) || !std::isfinite(train.time_limit))
+    throw ConfigError("--time-limit must be 0 (none) or more seconds, got {}", train.time_limit);
+  if (train.epochs < 0 || train.steps < 0) throw ConfigError("--epochs and --steps must be 1 or more");
+  if (train.epochs > 0 && train.steps > 0)
+    throw ConfigError("--epochs and --steps exclude each other; give one of them");
+  require_at_least("--save-every", train.save_every, 0);
+  require_at_least("train.eval_batch", train.eval_batch, 0);
+  if (train.eval_every != "epoch" && parse_integer(train.eval_every).value_or(0) < 1) {
+    throw ConfigError("--eval-every must be a number of steps or \"epoch\", got \"{}\"", train.eval_every);
+  }
+  require_balance(spec);
+}
+
+void require_known(const char* kind, const std::string& name, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw ConfigError("unknown {} \"{}\"{}", kind, name, suggestion(name, names));
+}
+
+void require_optimizer(const RunSpec::Optim& optim) {
+  optimizer_info(optim.name);
+  require_known("schedule", optim.schedule, schedule_names());
+  require_known("scaling of the learning rate", optim.scaling, scaling_names());
+  if (!(optim.plateau_factor > 0 && optim.plateau_factor <= 1)) {
+    throw ConfigError("optim.plateau_factor must be above 0 and at most 1 (off), got {}",
+                      optim.plateau_factor);
+  }
+  require_at_least("optim.plateau_patience", optim.plateau_patience, 1);
+  require_between("--label-smoothing", optim.label_smoothing, 0, 1);
+  if (!(optim.clip >= 0)) throw ConfigError("--clip must be 0 (off) or more, got {}", optim.clip);
+}
+
+void require_task(const RunSpec& spec) {
+  const RunSpec::Task& task = spec.task;
+  task_family(task.name);
+  if (task.max_length != 0 && (task.max_length < 4 || task.max_length > 1024)) {
+    throw ConfigError("--max-length must be between 4 and 1024 tokens, got {}", task.max_length);
+  }
+  if (!(task.mask_rate > 0 && task.mask_rate < 1)) {
+    throw ConfigError("task.mask_rate must be above 0 and below 1, got {}", task.mask_rate);
+  }
+  require_at_least("task.stride", task.stride, 0);
+  require_one_of("task.documents", task.documents, {"auto", "line", "blank"});
+  if (task.limit < 0 || task.test_limit < 0)
+    throw ConfigError("task.limit and task.test_limit must be 0 or more");
+  require_between("--dropout", spec.model.dropout, 0, 1);
+  require_between("model.inner_dropout", spec.model.inner_dropout, 0, 1);
+}
+
+void require_compute(const RunSpec::Compute& compute) {
+  require_at_least("compute.loader_threads", compute.loader_threads, 1);
+  require_known("precision", compute.precision, precision_names());
+  if (compute.threads < 0) throw ConfigError("--threads must be 1 or more, got {}", compute.threads);
+}
+
+}  // namespace
+
+void RunSpec::validate() const {
+  strategy_info(strategy.name);  // first: most of the rest asks what it is
+  require_workers(*this);
+  require_strategy(*this);
+  require_codec(*this);
+  require_batch_norm(*this);
+  require_training(*this);
+  require_optimizer(optim);
+  require_task(*this);
+  require_compute(compute);
+}
+
+}  // namespace syncopate::spec

@@ -1,0 +1,63 @@
+#include "syncopate/train/timed_step.h"
+
+#include <cmath>
+
+#include "syncopate/base/clock.h"
+#include "syncopate/base/rng.h"
+
+namespace syncopate::train {
+
+double TimedStep::Done::own_loss() const {
+  return result.mine.count > 0 ? result.mine.sum / static_cast<double>(result.mine.count) : std::nan("");
+}
+
+TimedStep::TimedStep(const LoopParts& parts, const LoopOptions& options)
+    : parts_(parts), options_(options), runner_(parts.replica, parts.engine, parts.strategy, parts.mesh) {}
+
+TimedStep::Done TimedStep::make(const Order& order) {
+  const Stopwatch watch;
+  const comm::Meter before = parts_.meter.meter();
+  const auto phase = [&](const char* name) { parts_.listener.phase(order.step + 1, name); };
+  phase("data");
+  const data::StepBatches batches = parts_.loader.next();
+  const double data_seconds = watch.seconds();
+  comm::Group& replicas = parts_.mesh.replicas;
+  if (options_.broadcast_buffers && replicas.size() > 1) {
+    for (const auto& [name, buffer] : parts_.replica.model.buffers()) replicas.broadcast(buffer, 0).wait();
+  }
+  const bool accounts = order.accounts && order.accounts(batches.last_of_epoch);
+  Done done;
+  done.epoch = batches.epoch;
+  done.last_of_epoch = batches.last_of_epoch;
+  for (const tensor::Batch& batch : batches.micro) done.own_examples += batch.size();
+  const double lr = parts_.schedule.lr(order.step / options_.updates_per_step) * parts_.control.rate_factor();
+  done.result =
+      runner_.step(batches.micro,
+                   {.step = order.step,
+                    .lr = lr,
+                    .noise_key = mix_key(options_.seed, static_cast<uint64_t>(order.step), order.noise_rank)},
+                   {.phase = phase,
+                    .stop = [&] { return parts_.listener.stop_requested(); },
+                    .time_is_up = [&] { return parts_.control.time_is_up(); },
+                    .talk = accounts});
+  // An evaluation or a checkpoint would end what is in flight, and its bytes would not be counted.
+  if (accounts || done.result.stop || done.result.time_is_up) parts_.strategy.wait_for_exchanges();
+  const double seconds = watch.seconds();
+  const comm::Count sent = (parts_.meter.meter() - before).total();
+  done.compute_seconds = seconds - data_seconds - sent.seconds;
+  record::StepRecord& record = done.record;
+  record.step = order.step + 1;
+  if (done.result.count > 0) loss_ = done.result.sum / done.result.count;
+  record.loss = loss_;
+  record.lr = lr;
+  record.examples = batches.global_examples;
+  record.ms = 1e3 * seconds;
+  record.exchange_ms = 1e3 * done.result.exchange_seconds;
+  record.data_ms = 1e3 * data_seconds;
+  record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
+  record.bytes_sent = static_cast<double>(sent.bytes);
+  record.grad_norm = done.result.update.gradient_norm;
+  return done;
+}
+
+}  // namespace syncopate::train

@@ -1,0 +1,69 @@
+// What a strategy and a codec are said to put on the wire is what they send.
+#include <gtest/gtest.h>
+
+#include "syncopate/spec/strategies.h"
+#include "tests/laws/rig.h"
+
+namespace syncopate::test {
+namespace {
+
+/// Two workers, so that every rank sends the same with every pattern; tables are exchanged whole.
+Rig rig_for(const std::string& strategy, const std::string& codec) {
+  Rig rig;
+  rig.workers = 2;
+  rig.strategy.name = strategy;
+  rig.strategy.sparse_rows = false;
+  rig.strategy.whole = true;
+  rig.strategy.every = 4;
+  rig.strategy.staleness = "0";
+  rig.strategy.bucket_mib = rig.strategy.first_bucket_mib = 1000;
+  rig.codec.name = codec;
+  rig.codec.ratio = 0.1;
+  rig.codec.warmup = 1;
+  rig.steps = 8;
+  return rig;
+}
+
+double predicted(const Rig& rig, int64_t parameters) {
+  spec::RunSpec spec;
+  spec.strategy = rig.strategy;
+  spec.codec = rig.codec;
+  spec.comm.workers = rig.workers;
+  const spec::Traffic traffic = spec::traffic_of(spec, parameters);
+  EXPECT_EQ(traffic.every, rig.strategy.name == "local-sgd" || rig.strategy.name == "diloco" ? 4 : 1);
+  return traffic.bytes;
+}
+
+/// Bytes of rank 0 in the fourth step, in which every strategy exchanges, without the sums of losses.
+void expect_sent(const std::string& strategy, const std::string& codec, double tolerance) {
+  const Rig rig = rig_for(strategy, codec);
+  const Trace trace = train(rig);
+  const int64_t parameters = trace.parameters[0].numel();
+  const double sent = trace.bytes.at(3), bytes = predicted(rig, parameters);
+  EXPECT_NEAR(sent, bytes, tolerance * bytes + 400) << strategy << " " << codec;
+  Rig foil = rig;
+  foil.codec.name = codec == "none" ? "fp16" : "none";
+  EXPECT_GT(std::abs(sent - predicted(foil, parameters)), 0.2 * sent) << strategy << " " << codec;
+}
+
+TEST(Traffic, StrategiesSendWhatIsPredicted) {
+  for (const char* strategy :
+       {"gather-scatter", "all-reduce", "ddp", "local-sgd", "diloco", "parameter-server"})
+    expect_sent(strategy, "none", 0.001);
+}
+
+TEST(Traffic, CodecsSendWhatIsPredicted) {
+  for (const char* codec : {"fp16", "bf16", "int8", "int4", "top-k", "random-k"})
+    expect_sent("all-reduce", codec, 0.01);
+  expect_sent("local-sgd", "int8", 0.01);
+}
+
+TEST(Traffic, OneWorkerAndOneMemorySendNothing) {
+  Rig rig = rig_for("hogwild", "none");
+  EXPECT_EQ(predicted(rig, 1000), 0);
+  rig.strategy.name = "single";
+  EXPECT_EQ(predicted(rig, 1000), 0);
+}
+
+}  // namespace
+}  // namespace syncopate::test

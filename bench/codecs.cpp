@@ -37,7 +37,7 @@ void ours(const at::Tensor& numbers) {
   std::vector<float> into(kCount), fed(kCount), rest(kCount);
   for (const auto* set : codec::kernels::supported_kernels()) {
     codec::kernels::use_kernels(*set);
-    for (const std::string& name : codec::codec_names()) {
+    for (const std::string& name : codec::element_codec_names()) {
       const auto codec = codec::make_codec({.name = name, .ratio = 0.01});
       std::vector<uint8_t> packed(static_cast<size_t>(codec->packed_bytes(kCount)));
       const double encode = rate([&] { codec->encode(from, packed, 7); });

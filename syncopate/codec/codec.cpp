@@ -11,7 +11,7 @@
 
 namespace syncopate::codec {
 
-const std::vector<std::string>& codec_names() {
+const std::vector<std::string>& element_codec_names() {
   static const std::vector<std::string> names{"none", "fp16", "bf16",  "int8",
                                               "int4", "sign", "top-k", "random-k"};
   return names;
@@ -36,7 +36,7 @@ std::unique_ptr<Codec> make_codec(const CodecOptions& options) {
   if (name == "sign") return std::make_unique<BlockCodec>(&Kernels::sign);
   if (name == "top-k") return std::make_unique<TopK>(options.ratio);
   if (name == "random-k") return std::make_unique<RandomK>(options.ratio);
-  throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, codec_names()));
+  throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, element_codec_names()));
 }
 
 }  // namespace syncopate::codec

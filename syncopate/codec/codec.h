@@ -36,7 +36,7 @@ struct CodecOptions {
 };
 
 /// "none", "fp16", "bf16", "int8", "int4", "sign", "top-k", "random-k".
-const std::vector<std::string>& codec_names();
+const std::vector<std::string>& element_codec_names();
 /// Throws ConfigError for an unknown name or a ratio outside (0, 1].
 std::unique_ptr<Codec> make_codec(const CodecOptions& options);
 

@@ -11,6 +11,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/machine.h"
 #include "syncopate/lifeline/socket.h"
 
 namespace syncopate::comm {

@@ -52,7 +52,7 @@ class Board {
   }
 
   /// Every worker has read the same data: all keep rank 0's.
-  void share(comm::Group& group, WorkerOptions::Data& train, WorkerOptions::Data& test) {
+  void keep_one_copy(comm::Group& group, WorkerOptions::Data& train, WorkerOptions::Data& test) {
     if (group.rank() == 0) data_ = {train, test};
     group.barrier();
     std::tie(train, test) = data_;
@@ -67,7 +67,7 @@ class Board {
   WorkerResult result_;  ///< rank 0's
   std::exception_ptr cause_;
   bool cause_is_victim_ = false;
-  std::pair<WorkerOptions::Data, WorkerOptions::Data> data_;  ///< between share's barriers
+  std::pair<WorkerOptions::Data, WorkerOptions::Data> data_;  ///< between keep_one_copy's barriers
 };
 
 void work(Board& board, const spec::RunSpec& spec, const World& world, const WorkerOptions& options,
@@ -96,8 +96,8 @@ WorkerResult run_replicas(const spec::RunSpec& spec, const World& world, const W
   const auto board = std::make_shared<Board>(workers);
   auto groups = comm::open_in_process(workers, timeout);
   WorkerOptions shared = options;
-  shared.share_data = [board](comm::Group& group, WorkerOptions::Data& train, WorkerOptions::Data& test) {
-    board->share(group, train, test);
+  shared.keep_one_copy = [board](comm::Group& group, WorkerOptions::Data& train, WorkerOptions::Data& test) {
+    board->keep_one_copy(group, train, test);
   };
   for (int rank = 0; rank < workers; ++rank) {
     World mine = world;

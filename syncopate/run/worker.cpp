@@ -12,6 +12,7 @@
 #include "syncopate/base/hash.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/machine.h"
 #include "syncopate/comm/metered.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/run/assemble.h"
@@ -97,7 +98,7 @@ class Worker {
     choose_folder_together(group);
     membership_.status(-1, "loading");
     tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
-    if (options_.share_data) options_.share_data(group, setup.train, setup.test);
+    if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
     const at::Device device = parse_device(spec_.compute.device);
     const PrecisionChoice precision = agree_on_precision(device, group);
     if (!precision.note.empty()) setup.notes.push_back(precision.note);

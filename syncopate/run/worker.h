@@ -25,7 +25,7 @@ struct WorkerOptions {
   std::function<void(const std::string& sentence)> give_up;
   /// Workers of one process: lets them hold one copy of what all have read. Collective. May be empty.
   using Data = std::shared_ptr<const data::Dataset>;
-  std::function<void(comm::Group&, Data& train, Data& test)> share_data{};
+  std::function<void(comm::Group&, Data& train, Data& test)> keep_one_copy{};
 };
 
 /// A failure that the others, and the launcher if there is one, have been told of.

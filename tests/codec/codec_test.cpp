@@ -57,7 +57,7 @@ class EveryCodec : public testing::TestWithParam<std::string> {
   const std::vector<int64_t> sizes_{0,   1,   2,   7,   15,  16,   17,   63,   64,   65,   127,   128,
                                     129, 511, 512, 513, 777, 1023, 4095, 4096, 4097, 9001, 70001, 131072};
 };
-INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodec, testing::ValuesIn(codec_names()), [](const auto& codec) {
+INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodec, testing::ValuesIn(element_codec_names()), [](const auto& codec) {
   std::string name = codec.param;
   std::erase(name, '-');
   return name;
@@ -245,7 +245,7 @@ TEST(Codecs, HaveTheSizesTheyPromise) {
   EXPECT_EQ(bytes("top-k", 100'000), 2 * 4 + 1000 * 6);
   EXPECT_EQ(bytes("top-k", 3), 4 + 6);
   EXPECT_EQ(bytes("random-k", 100'000), 4000);
-  for (const std::string& name : codec_names()) EXPECT_EQ(bytes(name.c_str(), 0), 0) << name;
+  for (const std::string& name : element_codec_names()) EXPECT_EQ(bytes(name.c_str(), 0), 0) << name;
 }
 
 TEST(Codecs, RefuseWhatNoneCouldBe) {

@@ -36,7 +36,7 @@ class LowRank::Exchange : public TwoRounds::Exchange {
     for_each_plain([](const at::Tensor& mine, const at::Tensor& sent) { sent.copy_(mine); });
     int64_t at = plain_size_;
     for (Low& low : lows_) {
-      low.p = cut(first_, at, low.rank, low.rows);
+      low.p = take_matrix(first_, at, low.rank, low.rows);
       const at::Tensor q = low.matrix->q.clone();
       orthonormalize(q, mix_key(kKey, low.matrix->offset));
       at::mm_out(low.p, q, matrix_of(host_, low).t());
@@ -52,7 +52,7 @@ class LowRank::Exchange : public TwoRounds::Exchange {
     int64_t at = 0;
     for (Low& low : lows_) {
       if (sound_) orthonormalize(low.p);
-      low.q = cut(second_, at, low.rank, low.columns);
+      low.q = take_matrix(second_, at, low.rank, low.columns);
       const at::Tensor matrix = matrix_of(host_, low);
       at::mm_out(low.q, low.p, matrix);
       if (rest_.defined() && sound_) matrix.addmm_(low.p.t(), low.q, 1, -1);
@@ -110,7 +110,7 @@ class LowRank::Exchange : public TwoRounds::Exchange {
   }
 
   /// The next [rows, columns] of a flat buffer.
-  static at::Tensor cut(const at::Tensor& flat, int64_t& at, int64_t rows, int64_t columns) {
+  static at::Tensor take_matrix(const at::Tensor& flat, int64_t& at, int64_t rows, int64_t columns) {
     at += rows * columns;
     return flat.narrow(0, at - rows * columns, rows * columns).view({rows, columns});
   }

@@ -59,7 +59,7 @@ void Fields::set(std::string_view name, std::string_view text) const {
 void Fields::set_assignment(std::string_view assignment) const {
   const size_t equals = assignment.find('=');
   if (equals == std::string_view::npos) {
-    throw ConfigError("--set takes name=value, got \"{}\"", assignment);
+    throw ConfigError("a setting is given as name=value, got \"{}\"", assignment);
   }
   set(trim(assignment.substr(0, equals)), trim(assignment.substr(equals + 1)));
 }

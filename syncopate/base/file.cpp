@@ -51,8 +51,8 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& path
     const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
-      throw DataError("cannot write {}: {}; free some space or choose another folder with --out",
-                      path.string(), std::strerror(errno));
+      throw DataError("cannot write {}: {}; free some space or choose another folder", path.string(),
+                      std::strerror(errno));
     }
     bytes.remove_prefix(static_cast<size_t>(wrote));
   }
@@ -90,13 +90,12 @@ void write_file_atomically(const std::filesystem::path& path, const std::vector<
   try {
     const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (file.get() < 0) {
-      throw DataError("cannot write {}: {}; choose another folder with --out", path.string(),
-                      std::strerror(errno));
+      throw DataError("cannot write {}: {}; choose another folder", path.string(), std::strerror(errno));
     }
     for (const std::string_view piece : pieces) write_all(file.get(), piece, path);
     if (::fsync(file.get()) != 0) {
-      throw DataError("cannot write {}: {}; free some space or choose another folder with --out",
-                      path.string(), std::strerror(errno));
+      throw DataError("cannot write {}: {}; free some space or choose another folder", path.string(),
+                      std::strerror(errno));
     }
     if (::rename(fresh.c_str(), path.c_str()) != 0) {
       throw DataError("cannot write {}: {}", path.string(), std::strerror(errno));

@@ -39,7 +39,7 @@ void require_one_machine(Group& group) {
   if (group.size() == 1 || ranks_on_this_machine(group) == group.size()) return;
   throw ConfigError(
       "the strategy hogwild keeps the parameters in memory that all workers share, but they run on several "
-      "machines; use --strategy parameter-server");
+      "machines; use the strategy parameter-server instead");
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::create(Group& group, int64_t bytes) {

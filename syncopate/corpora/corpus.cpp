@@ -59,8 +59,9 @@ Splits splits_of(const CorpusSource& source) {
   }
   if (code) throw DataError("cannot list the folder {}: {}", source.path.string(), code.message());
   if (files.empty()) {
-    throw DataError("the folder {} holds no text files (.txt, .text, .tokens, .raw or .csv); check --data",
-                    source.path.string());
+    throw DataError(
+        "the folder {} holds no text files (.txt, .text, .tokens, .raw or .csv); check the data path",
+        source.path.string());
   }
   std::sort(files.begin(), files.end());  // the system lists them in any order
   Splits splits;
@@ -112,8 +113,8 @@ void hold_out_tenth(std::vector<std::string> texts, const std::filesystem::path&
   hold_out_tenth(std::move(examples), parted);
   if (purpose == Purpose::kTrain && parted.train.empty()) {
     throw DataError(
-        "{} holds a single document, too few to train and test on; give more, or part it with "
-        "--set task.documents=line",
+        "{} holds a single document, too few to train and test on; give more, or set documents to "
+        "line to split it at line ends",
         path.string());
   }
   corpus.notes.push_back(fmt::format("{}: {} of {} documents held out as the test split, by their hash",
@@ -151,14 +152,14 @@ void load_folder(const CorpusSource& source, Purpose purpose, Corpus& corpus) {
 
 Corpus load_corpus(const CorpusSource& source, Purpose purpose) {
   if (!among(source.documents, {"auto", "line", "blank"})) {
-    throw ConfigError("--set task.documents must be auto, line or blank, got \"{}\"", source.documents);
+    throw ConfigError("documents must be auto, line or blank, got \"{}\"", source.documents);
   }
   Corpus corpus;
   if (source.path.empty()) {
     TextTask definitions = load_supersense({}, purpose);
     corpus.train = take_texts(std::move(definitions.train));
     corpus.test = take_texts(std::move(definitions.test));
-    corpus.notes.emplace_back("the documents are WordNet's definitions; give others with --data");
+    corpus.notes.emplace_back("the documents are WordNet's definitions; set a data path to use your own");
     return corpus;
   }
   std::error_code unreadable;  // reading says why

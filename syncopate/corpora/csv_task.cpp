@@ -29,23 +29,23 @@ struct Columns {
 };
 
 size_t required(const Table& table, const std::filesystem::path& path, const std::string& name,
-                const char* flag) {
+                const char* option) {
   if (name.empty()) {
-    throw ConfigError("the task csv needs {} with a column's name; {} has: {}", flag, path.string(),
-                      table.column_names());
+    throw ConfigError("the task csv needs a {0} column: set {0} to one of the columns of {1}: {2}", option,
+                      path.string(), table.column_names());
   }
   if (const auto found = table.find_column(name)) return *found;
-  throw ConfigError("{} has no column \"{}\" for {}; it has: {}", path.string(), name, flag,
+  throw ConfigError("{} has no {} column \"{}\"; it has: {}", path.string(), option, name,
                     table.column_names());
 }
 
 Columns columns_of(const Table& table, const std::filesystem::path& path, const TextSource& source,
                    bool need_labels) {
   Columns columns;
-  columns.text = required(table, path, source.text, "--text");
-  if (!source.text_pair.empty()) columns.pair = required(table, path, source.text_pair, "--text-pair");
+  columns.text = required(table, path, source.text, "text");
+  if (!source.text_pair.empty()) columns.pair = required(table, path, source.text_pair, "text_pair");
   if (need_labels) {
-    columns.label = required(table, path, source.label, "--label");
+    columns.label = required(table, path, source.label, "label");
   } else {
     columns.label = table.find_column(source.label);
   }
@@ -103,7 +103,7 @@ class Reader {
       examples.push_back(std::move(example));
     }
     if (examples.empty()) {
-      throw DataError("{} has no text in the column \"{}\"; choose another with --text", path.string(),
+      throw DataError("{} has no text in the column \"{}\"; choose another text column", path.string(),
                       source_.text);
     }
     return examples;
@@ -148,7 +148,7 @@ class Reader {
 }  // namespace
 
 TextTask load_csv(const TextSource& source, Purpose purpose) {
-  require_data(source.path, "a folder with train.csv and test.csv, or a file,");
+  require_data(source.path, "a folder with train.csv and test.csv, or a single file");
   const bool need_labels = purpose != Purpose::kPredict;
   const SplitFiles files = find_splits(source.path, endings(), purpose);
   Reader reader(source, purpose);

@@ -37,8 +37,9 @@ std::string names_of(const std::vector<std::filesystem::path>& files) {
                           const std::vector<std::string>& endings,
                           const std::vector<std::filesystem::path>& files) {
   throw DataError(
-      "{} holds no {} with an ending of {} (files there: {}); name one so, or give a file with --data",
-      folder.string(), what, fmt::join(endings, ", "), names_of(files));
+      "{} has no {} with the extension {} (files there: {}); rename one, or give a single file as the data "
+      "path",
+      folder.string(), what, fmt::join(endings, " or "), names_of(files));
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ std::optional<std::filesystem::path> find_named(const std::vector<std::filesyste
   if (candidates.empty()) return std::nullopt;
   if (candidates.size() > 1) {
     throw DataError(
-        "{} has several files that could be \"{}\": {}; leave one there, or give a file with --data",
+        "{} has several files that could be \"{}\": {}; keep one, or give a single file as the data path",
         candidates.front().parent_path().string(), word, names_of(candidates));
   }
   return candidates.front();
@@ -83,7 +84,7 @@ std::optional<std::filesystem::path> find_named(const std::vector<std::filesyste
 void require_data(const std::filesystem::path& data, std::string_view form) {
   std::error_code unreadable;  // says no more than that the file cannot be used
   if (std::filesystem::exists(data, unreadable)) return;
-  throw DataError("{} does not exist; give {} with --data", data.string(), form);
+  throw DataError("{} does not exist; give {} as the data path", data.string(), form);
 }
 
 std::filesystem::path find_training_file(const std::filesystem::path& folder,

@@ -12,7 +12,7 @@ namespace {
 
 void require_path(const TextSource& source, const char* form) {
   if (source.path.empty()) {
-    throw ConfigError("the task {} needs its data: give a folder with {}, or a file, with --data",
+    throw ConfigError("the task {} needs data: give a folder with {}, or a single file, as its data path",
                       source.task, form);
   }
 }

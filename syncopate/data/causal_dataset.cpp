@@ -18,7 +18,7 @@ constexpr int64_t kIgnored = -100;  // what transformers and our losses leave ou
 CausalDataset::CausalDataset(std::span<const std::string> documents, const text::ByteBpe& tokenizer,
                              int64_t max_length)
     : max_length_(max_length), pad_(tokenizer.end_of_text().value_or(0)) {
-  if (max_length < 2) throw ConfigError("--max-length must be 2 or more, got {}", max_length);
+  if (max_length < 2) throw ConfigError("max_length must be 2 or more, got {}", max_length);
   stream_ = token_stream(documents, [&](std::span<const std::string> part, std::vector<int32_t>& into) {
     text::ByteBpe::Memory memory;
     for (const std::string& document : part) {

@@ -31,7 +31,8 @@ ImageDataset::ImageDataset(std::shared_ptr<const corpora::ImageTask> task, Split
       pad_(options.augment ? options.pad : 0),
       levels_(static_cast<size_t>(task_->channels)) {
   const char* name = split == Split::kTrain ? "training" : "test";
-  if (set_.size() == 0) throw DataError("the {} split of {} has no images; check --data", name, task_->name);
+  if (set_.size() == 0)
+    throw DataError("the {} split of {} has no images; check the data", name, task_->name);
   check(static_cast<int64_t>(set_.pixels.size()) == set_.size() * task_->pixels(), "every image is whole");
   if (pad_ < 0 || pad_ > std::min(task_->height, task_->width)) {
     throw ConfigError("the padding of images must be 0 to {}, got {}", std::min(task_->height, task_->width),

@@ -40,8 +40,8 @@ MaskedDataset::MaskedDataset(std::span<const std::string> documents, const text:
       sep_(tokenizer.sep()),
       mask_(tokenizer.mask()) {
   if (!(options.rate > 0 && options.rate < 1))
-    throw ConfigError("--set task.mask_rate must be above 0 and below 1, got {}", options.rate);
-  if (options.max_length < 3) throw ConfigError("--max-length must be 3 or more, got {}", options.max_length);
+    throw ConfigError("mask_rate must be above 0 and below 1, got {}", options.rate);
+  if (options.max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", options.max_length);
   for (const int32_t id : {pad_, cls_, sep_, mask_, tokenizer.unk()}) special_[static_cast<size_t>(id)] = 1;
   for (size_t id = 0; id < special_.size(); ++id) {
     const std::string& word = tokenizer.words()[id];

@@ -38,7 +38,7 @@ Sampler::Sampler(int64_t size, int64_t global_batch, uint64_t seed, bool shuffle
     : size_(size), global_batch_(global_batch), seed_(seed), shuffle_(shuffle) {
   if (global_batch < 1)
     throw ConfigError("the global batch must hold 1 example or more, got {}", global_batch);
-  if (size < 1) throw DataError("the data set has no examples to train on; check --data");
+  if (size < 1) throw DataError("the data set has no examples to train on; check the data");
 }
 
 int64_t Sampler::steps_per_epoch() const { return (size_ - 1) / global_batch_ + 1; }

@@ -45,9 +45,8 @@ SquadDataset::SquadDataset(std::span<const corpora::Question> questions,
   if (options.stride < 0 || options.max_question < 1 ||
       options.max_length - kSpecialWords - options.max_question <= options.stride) {
     throw ConfigError(
-        "with questions of up to {} pieces and --stride {} the windows cannot move on: --max-length must be "
-        "{} or more, "
-        "got {}",
+        "with questions of up to {} pieces and a stride of {} the windows cannot advance: max_length must be "
+        "{} or more, got {}",
         options.max_question, options.stride,
         kSpecialWords + options.max_question + std::max<int64_t>(options.stride, 0) + 1, options.max_length);
   }

@@ -13,7 +13,7 @@ namespace syncopate::data {
 TextDataset::TextDataset(std::span<const corpora::TextExample> examples, const text::WordPiece& tokenizer,
                          int64_t max_length)
     : starts_{0}, pad_(tokenizer.pad()) {
-  if (max_length < 3) throw ConfigError("--max-length must be 3 or more, got {}", max_length);
+  if (max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", max_length);
   starts_.reserve(examples.size() + 1);
   for (const corpora::TextExample& example : examples) {
     const std::optional<std::string_view> pair =

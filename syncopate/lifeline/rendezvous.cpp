@@ -39,7 +39,8 @@ void make_private_folder(const std::filesystem::path& folder) {
   if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() ||
       (found.st_mode & 077) != 0) {
     throw CommError(
-        "{} must be a folder of yours that nobody else can open; remove it or give --master HOST:PORT",
+        "{} must be a folder that only you can open; remove it, or set a rendezvous address (master "
+        "HOST:PORT)",
         folder.string());
   }
 }
@@ -80,8 +81,8 @@ std::shared_ptr<Lifeline> connect_by_file(const std::filesystem::path& file, int
     std::this_thread::sleep_for(milliseconds(20));
   }
   throw CommError(
-      "rank {} found no rendezvous in {} within {:.3g} s ({}); start all workers together or give "
-      "--master HOST:PORT",
+      "rank {} found no rendezvous in {} within {:.3g} s ({}); start all workers together, or set "
+      "a rendezvous address (master HOST:PORT)",
       rank, file.string(), std::chrono::duration<double>(timeout).count(), obstacle);
 }
 
@@ -110,8 +111,10 @@ Connection connect_by_agent(const RendezvousPoint& point, int rank, int size, mi
     throw;
   } catch (const std::exception& error) {
     const std::string text = error.what();
-    throw CommError("rank {} cannot use torchrun's store at {}: {}; give --master HOST:PORT with a free port",
-                    rank, point.address.text(), text.substr(0, text.find('\n')));
+    throw CommError(
+        "rank {} cannot use torchrun's store at {}: {}; set a rendezvous address (master HOST:PORT) with a "
+        "free port",
+        rank, point.address.text(), text.substr(0, text.find('\n')));
   }
 }
 

@@ -141,11 +141,11 @@ class LifelineServer::Loop {
     if (key != options_.key) {
       refusal = fmt::format("the rendezvous {} belongs to another run", address_.text());
     } else if (size != options_.size) {
-      refusal =
-          fmt::format("rank {} expects {} workers but the run at {} has {}; give all the same --world-size",
-                      rank, size, address_.text(), options_.size);
+      refusal = fmt::format(
+          "rank {} expects {} workers but the run at {} has {}; start all workers with the same world size",
+          rank, size, address_.text(), options_.size);
     } else if (rank < 0 || rank >= options_.size || roster_.is_joined(rank)) {
-      refusal = fmt::format("rank {} is already taken at {}; give each worker its own --rank below {}", rank,
+      refusal = fmt::format("rank {} is already taken at {}; give each worker its own rank below {}", rank,
                             address_.text(), options_.size);
     }
     if (!refusal.empty()) {

@@ -50,8 +50,8 @@ void LineFile::write(std::string_view line) {
     if (wrote > 0 && ::ftruncate(file_, before) != 0)
       errno = reason;  // half a line may stay: nothing else to do
     errno = reason;
-    throw DataError("cannot write {}: {}; free some space or choose another folder with --out",
-                    path_.string(), std::strerror(errno));
+    throw DataError("cannot write {}: {}; free some space or choose another folder", path_.string(),
+                    std::strerror(errno));
   }
 }
 

@@ -165,7 +165,7 @@ Encoding WordPiece::encode(std::string_view text, std::optional<std::string_view
   const int64_t added = !add_special ? 0 : pair ? 3 : 2;
   if (max_length != 0) {
     if (max_length < std::max<int64_t>(added, 1)) {
-      throw ConfigError("--max-length must be {} or more, got {}", std::max<int64_t>(added, 1), max_length);
+      throw ConfigError("max_length must be {} or more, got {}", std::max<int64_t>(added, 1), max_length);
     }
     const auto [keep_first, keep_second] =
         longest_first(first.size(), second.size(), static_cast<size_t>(max_length - added));

@@ -77,7 +77,7 @@ TEST_F(Csv, RowsWithoutTextAreSkippedAndCounted) {
   ASSERT_EQ(pairs.train.size(), 2U);
   EXPECT_EQ(pairs.train[0].b, "x");
   write("dev.tsv", "kind\ttext\tmore\n0\t\t\n");
-  EXPECT_NE(fault<DataError>().find("has no text in the column \"text\"; choose another with --text"),
+  EXPECT_NE(fault<DataError>().find("has no text in the column \"text\"; choose another text column"),
             std::string::npos);
 }
 
@@ -105,20 +105,23 @@ TEST_F(Csv, ColumnsMustBeNamedAndThere) {
   source_.path = folder_ / "x.csv";
   EXPECT_EQ(fault<ConfigError>(), "");
   source_.text = "";
-  EXPECT_EQ(fault<ConfigError>(),
-            "the task csv needs --text with a column's name; " + source_.path.string() + " has: kind, text");
+  EXPECT_EQ(fault<ConfigError>(), "the task csv needs a text column: set text to one of the columns of " +
+                                      source_.path.string() + ": kind, text");
   source_.text = "tweet";
   EXPECT_EQ(fault<ConfigError>(),
-            source_.path.string() + " has no column \"tweet\" for --text; it has: kind, text");
+            source_.path.string() + " has no text column \"tweet\"; it has: kind, text");
   source_.text = "text";
   source_.text_pair = "other";
-  EXPECT_NE(fault<ConfigError>().find("no column \"other\" for --text-pair"), std::string::npos);
+  EXPECT_NE(fault<ConfigError>().find("has no text_pair column \"other\"; it has: kind, text"),
+            std::string::npos);
   source_.text_pair = source_.label = "";
-  EXPECT_NE(fault<ConfigError>().find("needs --label with"), std::string::npos);
+  EXPECT_NE(fault<ConfigError>().find("needs a label column: set label to"), std::string::npos);
   EXPECT_EQ(load(Purpose::kPredict).test.size(), 2U) << "to predict, labels need not be there";
   source_.path = "";
-  EXPECT_EQ(fault<ConfigError>(),
-            "the task csv needs its data: give a folder with train.csv and test.csv, or a file, with --data");
+  EXPECT_EQ(
+      fault<ConfigError>(),
+      "the task csv needs data: give a folder with train.csv and test.csv, or a single file, as its data "
+      "path");
 }
 
 TEST_F(Csv, OneFileIsPartedForTraining) {

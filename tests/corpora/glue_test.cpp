@@ -105,8 +105,8 @@ TEST(Glue, SaysWhatIsMissing) {
         load_task({"rte", folder.path()}, Purpose::kTrain);
       }),
       folder.path().string() +
-          " holds no test file named dev, validation, valid or test with an ending of .tsv, .csv, .jsonl, "
-          ".json (files there: train.tsv); name one so, or give a file with --data");
+          " has no test file named dev, validation, valid or test with the extension .tsv or .csv or .jsonl "
+          "or .json (files there: train.tsv); rename one, or give a single file as the data path");
 }
 
 TEST(Task, AnUnknownNameGetsASuggestion) {

@@ -46,23 +46,23 @@ TEST_F(Splits, ANameNeedOnlyContainTheWord) {
 
 TEST_F(Splits, SayWhatIsMissingOrAmbiguous) {
   EXPECT_EQ(fault(),
-            " holds no training file named train with an ending of .tsv, .csv (files there: none); name one "
-            "so, or give a file with --data");
+            " has no training file named train with the extension .tsv or .csv (files there: none); rename "
+            "one, or give a single file as the data path");
   touch({"train.json", "train_test.csv"});
   EXPECT_EQ(fault(),
-            " holds no test file named dev, validation, valid or test with an ending of .tsv, .csv (files "
-            "there: train_test.csv); name one so, or give a file with --data")
+            " has no test file named dev, validation, valid or test with the extension .tsv or .csv (files "
+            "there: train_test.csv); rename one, or give a single file as the data path")
       << "the training file tests nothing";
   touch({"a_test.csv", "b_test.tsv"});
   EXPECT_EQ(fault(),
-            " has several files that could be \"test\": a_test.csv, b_test.tsv; leave one there, or give a "
-            "file with --data");
+            " has several files that could be \"test\": a_test.csv, b_test.tsv; keep one, or give a single "
+            "file as the data path");
   touch({"dev.csv"});
   EXPECT_EQ(fault(), "");
   touch({"train.csv", "train.tsv"});
   EXPECT_EQ(fault(),
-            " has several files that could be \"train\": train.csv, train.tsv; leave one there, or give a "
-            "file with --data");
+            " has several files that could be \"train\": train.csv, train.tsv; keep one, or give a single "
+            "file as the data path");
   EXPECT_EQ(fault(Purpose::kEvaluate), "");
 }
 
@@ -74,7 +74,7 @@ TEST_F(Splits, OneFileIsItself) {
   EXPECT_EQ(files.test, folder_ / "anything");
   EXPECT_NE(sentence<DataError>([&] {
               require_data(folder_ / "none", "a file");
-            }).find("none does not exist; give a file with --data"),
+            }).find("none does not exist; give a file as the data path"),
             std::string::npos);
 }
 

@@ -162,8 +162,8 @@ TEST_F(Squad, NamesWhatIsMissing) {
   EXPECT_NE(sentence<DataError>([&] { load_squad(folder_ / "x.json", Purpose::kTrain); }).find("is not JSON"),
             std::string::npos);
   EXPECT_EQ(sentence<ConfigError>([&] { load_squad({}, Purpose::kTrain); }),
-            "the task squad needs its data: give a folder with train-v1.1.json and dev-v1.1.json, or a file, "
-            "with --data");
+            "the task squad needs data: give a folder with train-v1.1.json and dev-v1.1.json, or a single "
+            "file, as its data path");
 }
 
 TEST_F(Squad, WhatIsWrittenIsReadBack) {

@@ -98,7 +98,7 @@ TEST(ImageDataset, RefusesWhatItCannotUse) {
   EXPECT_THROW(make(ImageDataset::Split::kTrain, -1), ConfigError);
   EXPECT_THROW(make(ImageDataset::Split::kTrain, 4), ConfigError);
   EXPECT_EQ(test::sentence<DataError>([&] { make(ImageDataset::Split::kTest); }),
-            "the test split of small has no images; check --data");
+            "the test split of small has no images; check the data");
   task->train.labels[1] = 2;
   EXPECT_NE(
       test::sentence<DataError>([&] { make(ImageDataset::Split::kTrain); }).find("image 1 of the training"),

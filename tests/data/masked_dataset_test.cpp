@@ -210,7 +210,7 @@ TEST(MaskedDataset, RefusesOptionsOutOfRange) {
     EXPECT_THROW(MaskedDataset(texts, words, {.rate = rate}), ConfigError);
   }
   EXPECT_EQ(test::sentence<ConfigError>([&] { MaskedDataset(texts, words, {.rate = 1.5}); }),
-            "--set task.mask_rate must be above 0 and below 1, got 1.5");
+            "mask_rate must be above 0 and below 1, got 1.5");
   EXPECT_THROW(MaskedDataset(texts, words, {.max_length = 2}), ConfigError);
   EXPECT_THROW(MaskedDataset(texts, words, {}).collate(Ids{1}, 0), InternalError);
 }

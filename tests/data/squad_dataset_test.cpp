@@ -95,9 +95,8 @@ TEST(SquadDataset, WindowsMustMoveOn) {
   EXPECT_EQ(fault({}), "");
   EXPECT_EQ(fault({.max_length = 196, .stride = 128, .max_question = 64}), "");
   EXPECT_EQ(fault({.max_length = 195, .stride = 128, .max_question = 64}),
-            "with questions of up to 64 pieces and --stride 128 the windows cannot move on: --max-length "
-            "must be 196 or "
-            "more, got 195");
+            "with questions of up to 64 pieces and a stride of 128 the windows cannot advance: max_length "
+            "must be 196 or more, got 195");
   EXPECT_NE(fault({.max_length = 384, .stride = -1, .max_question = 64}), "");
 }
 

@@ -261,7 +261,7 @@ TEST_F(Asynchronous, OnSeveralMachinesHogwildPointsToTheParameterServer) {
   const CommandResult first = ranks[0]->wait(60), second = ranks[1]->wait(60);
   EXPECT_TRUE(first.exit_code == 2 || second.exit_code == 2) << first.err << second.err;
   for (const std::string& said : {first.err, second.err})
-    EXPECT_NE(said.find("use --strategy parameter-server"), std::string::npos) << said;
+    EXPECT_NE(said.find("use the strategy parameter-server instead"), std::string::npos) << said;
 }
 
 TEST_F(Asynchronous, BadSettingsAreOneSentence) {

@@ -61,7 +61,8 @@ std::vector<std::string> read_names(const std::filesystem::path& path) {
 ImageTask load_cifar10(const std::filesystem::path& path, Purpose purpose) {
   if (path.empty()) {
     throw ConfigError(
-        "the task cifar10 needs --data with the folder of its binary version (data_batch_1.bin, ...)");
+        "the task cifar10 needs data: give the folder of its binary version (data_batch_1.bin, ...) as its "
+        "data path");
   }
   std::error_code unreadable;  // reading says why
   const bool folder = std::filesystem::is_directory(path, unreadable);

@@ -59,7 +59,7 @@ std::filesystem::path find_file(const std::filesystem::path& folder, const std::
     const std::filesystem::path path = folder / (name + ending);
     if (std::filesystem::exists(path, unreadable)) return path;
   }
-  throw DataError("{} is missing, plain or with .gz; give a folder that holds it with --data",
+  throw DataError("{} is missing, plain or with .gz; give a folder that holds it as the data path",
                   (folder / name).string());
 }
 
@@ -135,11 +135,12 @@ ImageTask load_mnist(const std::string& name, const std::filesystem::path& path,
   const bool fashion = name == "fashion-mnist";
   if (!fashion && name != "mnist") throw ConfigError("there is no task \"{}\" of IDX files", name);
   if (path.empty() && !fashion)
-    throw ConfigError("the task {} needs --data with the folder of its IDX files", name);
+    throw ConfigError("the task {} needs data: give the folder of its IDX files as its data path", name);
   std::error_code unreadable;  // taken for absent
   if (path.empty() && !std::filesystem::is_directory(kFashionMnistFolder, unreadable)) {
     throw DataError(
-        "{} is missing; run `apt-get install dataset-fashion-mnist`, or give a folder with --data",
+        "{} is missing; run `apt-get install dataset-fashion-mnist`, or give a folder of IDX files as the "
+        "data path",
         kFashionMnistFolder);
   }
   const std::filesystem::path folder = path.empty() ? std::filesystem::path(kFashionMnistFolder) : path;

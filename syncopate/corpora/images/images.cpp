@@ -12,7 +12,7 @@
 namespace syncopate::corpora {
 
 Normalisation normalisation_of(const ImageSet& set, int64_t channels) {
-  if (set.size() == 0) throw DataError("there are no images to take the mean of; check --data");
+  if (set.size() == 0) throw DataError("there are no images to take the mean of; check the data");
   const auto image = static_cast<int64_t>(set.pixels.size()) / set.size();
   const int64_t plane = image / channels;
   Normalisation found;

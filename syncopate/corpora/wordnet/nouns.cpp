@@ -97,8 +97,8 @@ std::filesystem::path noun_file(const std::filesystem::path& path) {
   if (std::filesystem::is_regular_file(source, unreadable)) return source;
   if (!std::filesystem::exists(source / "data.noun", unreadable)) {
     throw DataError(
-        "WordNet's {} is missing; run `apt-get install wordnet-base`, or give the folder that holds it with "
-        "--data",
+        "WordNet's {} is missing; run `apt-get install wordnet-base`, or give the folder that holds it as "
+        "the data path",
         (source / "data.noun").string());
   }
   return source / "data.noun";

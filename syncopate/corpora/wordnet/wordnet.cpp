@@ -96,7 +96,7 @@ TextTask load_supersense(const std::filesystem::path& path, Purpose purpose) {
       if (!std::filesystem::exists(source / file, unreadable)) {
         throw DataError(
             "WordNet's {} is missing; run `apt-get install wordnet-base`, or give the folder that holds "
-            "it with --data",
+            "it as the data path",
             (source / file).string());
       }
     }

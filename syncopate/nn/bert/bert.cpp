@@ -93,7 +93,7 @@ at::Tensor Bert::embed_batch(const Batch& batch) const {
   const auto types = batch.fields.find("token_type_ids");
   const at::Tensor types_BL = types == batch.fields.end() ? at::zeros_like(ids_BL) : types->second;
   if (ids_BL.size(1) > config_.max_positions) {
-    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower --max-length",
+    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower max_length",
                     ids_BL.size(1), config_.max_positions);
   }
   // On another device the check would wait for it; its own kernels check there.

@@ -94,7 +94,7 @@ Noise Gpt::noise(int64_t site, double rate) const {
 at::Tensor Gpt::embed_batch(const Batch& batch) const {
   const at::Tensor& ids_BL = batch.at("input_ids");
   if (ids_BL.size(1) > config_.max_positions) {
-    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower --max-length",
+    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower max_length",
                     ids_BL.size(1), config_.max_positions);
   }
   // On another device the check would wait for it; its own kernels check there.

@@ -148,7 +148,7 @@ class Reader {
 }  // namespace
 
 TextTask load_csv(const TextSource& source, Purpose purpose) {
-  require_data(source.path, "a folder with train.csv and test.csv, or a single file");
+  require_data(source.path, "a folder with train.csv and test.csv, or a single file,");
   const bool need_labels = purpose != Purpose::kPredict;
   const SplitFiles files = find_splits(source.path, endings(), purpose);
   Reader reader(source, purpose);

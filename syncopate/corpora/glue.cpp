@@ -95,7 +95,7 @@ const std::vector<GlueFormat>& glue_formats() {
 }
 
 TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose) {
-  require_data(path, "a folder with train.tsv and dev.tsv, or a single file");
+  require_data(path, "a folder with train.tsv and dev.tsv, or a single file,");
   TextTask task{.name = format.name, .labels = format.labels, .train = {}, .test = {}};
   const bool need_labels = purpose != Purpose::kPredict;
   int64_t skipped = 0;

@@ -59,7 +59,7 @@ TEST(Fields, SetsByNameAndByFlag) {
   EXPECT_EQ(fields.hash(), copied.hash());
 }
 
-TEST(Fields, SaysWhatIsWrong) {
+TEST(Fields, ReportsUnknownNamesAndBadValues) {
   Outer outer;
   Fields fields;
   outer.describe(fields);
@@ -82,7 +82,7 @@ TEST(Checksum, DependsOnEveryBitAndOnTheOrder) {
   EXPECT_NE(checksum("a", 1), checksum("a", 2));
 }
 
-TEST(Rng, PermutationsAreWholeAndDependOnTheSeed) {
+TEST(Rng, PermutationsAreCompleteAndDependOnTheSeed) {
   auto order = permutation(1000, 5);
   EXPECT_EQ(order, permutation(1000, 5));
   EXPECT_NE(order, permutation(1000, 6));

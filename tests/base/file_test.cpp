@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(RemoveTree, TakesWhatIsInsideAndLeavesWhatLinksPointTo) {
+TEST(RemoveTree, RemovesContentsButNotLinkTargets) {
   const TempDir folder;
   fs::create_directories(folder / "tree/deep/deeper");
   fs::create_directories(folder / "outside");
@@ -27,7 +27,7 @@ TEST(RemoveTree, TakesWhatIsInsideAndLeavesWhatLinksPointTo) {
   EXPECT_TRUE(remove_tree(folder / "never was"));
 }
 
-TEST(RemoveTree, SaysWhatItCannotRemove) {
+TEST(RemoveTree, ReportsWhatItCannotRemove) {
   EXPECT_FALSE(remove_tree("/proc/self/status"));
   EXPECT_NE(errno, 0);
   EXPECT_TRUE(fs::exists("/proc/self/status"));

@@ -5,7 +5,7 @@
 namespace syncopate {
 namespace {
 
-TEST(Text, NearestFindsASlipAndIgnoresTheUnrelated) {
+TEST(Text, NearestFindsTyposAndIgnoresUnrelatedWords) {
   const std::vector<std::string> names{"single", "gather-scatter", "all-reduce", "ddp"};
   EXPECT_EQ(nearest("dpd", names), "ddp");
   EXPECT_EQ(nearest("allreduce", names), "all-reduce");
@@ -14,7 +14,7 @@ TEST(Text, NearestFindsASlipAndIgnoresTheUnrelated) {
   EXPECT_EQ(suggestion("elephant", names), "; choose one of: single, gather-scatter, all-reduce, ddp");
 }
 
-TEST(Text, NumbersAreWholeStrings) {
+TEST(Text, ParsesOnlyWholeStringsAsNumbers) {
   EXPECT_EQ(parse_integer("-12"), -12);
   EXPECT_EQ(parse_integer("12x"), std::nullopt);
   EXPECT_EQ(parse_integer(""), std::nullopt);
@@ -28,7 +28,7 @@ TEST(Text, SplitsAndTrims) {
   EXPECT_EQ(trim(" \n"), "");
 }
 
-TEST(Text, SpeaksToPeople) {
+TEST(Text, FormatsBytesAndDurations) {
   EXPECT_EQ(bytes_for_people(812), "812 B");
   EXPECT_EQ(bytes_for_people(44.7e6), "44.7 MB");
   EXPECT_EQ(duration_for_people(125), "2:05");

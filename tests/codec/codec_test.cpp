@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EveryCodec, testing::ValuesIn(element_codec_nam
   return name;
 });
 
-TEST_P(EveryCodec, ErrsWithinItsBound) {
+TEST_P(EveryCodec, ErrorIsWithinItsBound) {
   for (const int64_t size : sizes_) {
     const Floats numbers = gradient(size);
     const Floats back = decoded(*codec_, encoded(*codec_, numbers), numbers.size());
@@ -97,7 +97,7 @@ TEST_P(EveryCodec, ErrsWithinItsBound) {
   }
 }
 
-TEST_P(EveryCodec, GivesTheSameBytesAgainAndOthersForOtherNumbers) {
+TEST_P(EveryCodec, EncodingIsDeterministicAndDependsOnTheInput) {
   for (const int64_t size : sizes_) {
     const Bytes packed = encoded(*codec_, gradient(size));
     EXPECT_EQ(packed, encoded(*codec_, gradient(size)));
@@ -107,7 +107,7 @@ TEST_P(EveryCodec, GivesTheSameBytesAgainAndOthersForOtherNumbers) {
   }
 }
 
-TEST_P(EveryCodec, WritesNothingBeyondItsBytes) {
+TEST_P(EveryCodec, StaysWithinItsBuffer) {
   for (const int64_t size : sizes_) {
     const Floats numbers = gradient(size);
     const auto bytes = static_cast<size_t>(codec_->packed_bytes(size));
@@ -123,7 +123,7 @@ TEST_P(EveryCodec, WritesNothingBeyondItsBytes) {
   }
 }
 
-TEST_P(EveryCodec, AddsWhatItWouldDecode) {
+TEST_P(EveryCodec, AddsTheDecodedValues) {
   for (const int64_t size : sizes_) {
     const Bytes packed = encoded(*codec_, gradient(size));
     Floats sum = gradient(size, 3), expected = sum;
@@ -134,7 +134,7 @@ TEST_P(EveryCodec, AddsWhatItWouldDecode) {
   }
 }
 
-TEST_P(EveryCodec, SentAndRestAreWhatWasToBeSent) {
+TEST_P(EveryCodec, DecodedPlusResidualEqualsInput) {
   for (const int64_t size : sizes_) {
     const Floats numbers = gradient(size), before = gradient(size, 4);
     Floats from = numbers, rest = before;
@@ -158,7 +158,7 @@ TEST_P(EveryCodec, SentAndRestAreWhatWasToBeSent) {
   }
 }
 
-TEST_P(EveryCodec, RestsAreSentInTheEnd) {
+TEST_P(EveryCodec, SendsResidualsEventually) {
   // The same gradient again and again: what arrived tends to it, which without feedback it does not.
   const Floats numbers = gradient(3000);
   Floats fed(numbers.size()), rest(numbers.size());
@@ -183,7 +183,7 @@ TEST_P(EveryCodec, RestsAreSentInTheEnd) {
   }
 }
 
-TEST_P(EveryCodec, ShowsWhatIsNotFiniteAndKeepsItsRest) {
+TEST_P(EveryCodec, ReportsNonFiniteInputAndKeepsItsResidual) {
   for (const float bad : {kNone, kInfinity, -kInfinity}) {
     for (const int64_t size : sizes_) {
       if (size == 0) continue;
@@ -202,7 +202,7 @@ TEST_P(EveryCodec, ShowsWhatIsNotFiniteAndKeepsItsRest) {
   }
 }
 
-TEST_P(EveryCodec, KeepsExtremesFinite) {
+TEST_P(EveryCodec, ExtremeValuesStayFinite) {
   constexpr float kMost = std::numeric_limits<float>::max();
   for (const Floats& kinds : {Floats{kMost, -kMost}, Floats{0.0f, -0.0f}, Floats{1e-45f, -1e-40f, 1e-38f},
                               Floats{kMost, 1e-45f, 0, 65504, 65520, -7e4f, 1}}) {
@@ -221,7 +221,7 @@ TEST_P(EveryCodec, KeepsExtremesFinite) {
   }
 }
 
-TEST_P(EveryCodec, RefusesRoomOfAnotherSize) {
+TEST_P(EveryCodec, RejectsBuffersOfTheWrongSize) {
   const Floats numbers = gradient(100);
   Bytes packed(static_cast<size_t>(codec_->packed_bytes(100)) + 1);
   EXPECT_THROW(codec_->encode(numbers, packed, kKey), InternalError);
@@ -229,7 +229,7 @@ TEST_P(EveryCodec, RefusesRoomOfAnotherSize) {
   EXPECT_THROW(codec_->decode(packed, into, kKey), InternalError);
 }
 
-TEST(Codecs, HaveTheSizesTheyPromise) {
+TEST(Codecs, EncodedSizesMatchTheFormula) {
   const auto bytes = [](const char* name, int64_t count, double ratio = 0.01) {
     return make_codec({.name = name, .ratio = ratio})->packed_bytes(count);
   };
@@ -248,14 +248,14 @@ TEST(Codecs, HaveTheSizesTheyPromise) {
   for (const std::string& name : element_codec_names()) EXPECT_EQ(bytes(name.c_str(), 0), 0) << name;
 }
 
-TEST(Codecs, RefuseWhatNoneCouldBe) {
+TEST(Codecs, RejectInvalidOptions) {
   EXPECT_THROW(make_codec({.name = "int7"}), ConfigError);
   for (const double ratio : {0.0, -1.0, 1.01, std::nan("")}) {
     EXPECT_THROW(make_codec({.name = "top-k", .ratio = ratio}), ConfigError);
   }
 }
 
-TEST(TopK, PicksWhatSortingPicks) {
+TEST(TopK, SelectsTheSameElementsAsSorting) {
   for (const int64_t size : {1, 10, 1000, 70'000, 200'000}) {
     for (const double ratio : {1e-4, 0.01, 0.3, 1.0}) {
       for (const bool ties : {false, true}) {
@@ -275,7 +275,7 @@ TEST(TopK, PicksWhatSortingPicks) {
   }
 }
 
-TEST(TopK, RefusesPlacesBeyondTheEnd) {
+TEST(TopK, RejectsIndicesBeyondTheEnd) {
   const auto codec = make_codec({.name = "top-k", .ratio = 0.5});
   const Floats numbers = gradient(10);
   Floats into(10);
@@ -287,7 +287,7 @@ TEST(TopK, RefusesPlacesBeyondTheEnd) {
   EXPECT_THROW(codec->decode(packed, into), CommError);
 }
 
-TEST(RandomK, PicksOtherElementsForOtherKeysAndAllInTheEnd) {
+TEST(RandomK, KeysSelectDifferentElementsAndEventuallyAll) {
   const auto codec = make_codec({.name = "random-k", .ratio = 0.05});
   const Floats ones(1003, 1.0f);
   const Floats first = decoded(*codec, encoded(*codec, ones, 1), ones.size(), 1);

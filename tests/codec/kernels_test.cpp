@@ -33,7 +33,7 @@ std::vector<uint8_t> packed_by(const Format& format, const std::vector<float>& n
   return packed;
 }
 
-TEST(CodecKernels, GiveTheSameBitsWithEveryInstructionSet) {
+TEST(CodecKernels, AllInstructionSetsGiveTheSameBits) {
   const auto sets = supported_kernels();
   for (const int64_t count : {1, 15, 100, 513, 5000, 65536 + 3}) {
     const std::vector<float> numbers = numbers_of(count);
@@ -54,7 +54,7 @@ TEST(CodecKernels, GiveTheSameBitsWithEveryInstructionSet) {
   }
 }
 
-TEST(CodecKernels, RoundToSixteenBitsAsAtenDoes) {
+TEST(CodecKernels, SixteenBitRoundingMatchesAten) {
   std::vector<float> numbers = numbers_of(100'000);
   for (uint32_t i = 0; i < 66'000; ++i) numbers.push_back(std::bit_cast<float>(i * 65'537u & 0x7fffffffu));
   // What ATen turns into infinity we keep at the largest: left out here, tested in the codec.
@@ -74,7 +74,7 @@ TEST(CodecKernels, RoundToSixteenBitsAsAtenDoes) {
   }
 }
 
-TEST(CodecKernels, QuantizeAsAPlainLoopDoes) {
+TEST(CodecKernels, QuantizationMatchesAPlainLoop) {
   const std::vector<float> numbers = numbers_of(512);
   float most = 0;
   for (const float x : numbers) most = std::max(most, std::abs(x));
@@ -90,7 +90,7 @@ TEST(CodecKernels, QuantizeAsAPlainLoopDoes) {
   }
 }
 
-TEST(CodecKernels, FindPositionsAndWhatIsNotFinite) {
+TEST(CodecKernels, FindsPositionsAndNonFiniteValues) {
   for (const Kernels* set : supported_kernels()) {
     std::vector<float> numbers = numbers_of(1003);
     EXPECT_TRUE(set->finite(numbers.data(), 1003));

@@ -9,7 +9,7 @@
 namespace syncopate::test {
 namespace {
 
-TEST(Meeting, TorchrunsStoreLeadsThere) {
+TEST(Rendezvous, UsesTorchrunsStore) {
   c10d::TCPStoreOptions serving;
   serving.port = 0;
   serving.isServer = true;

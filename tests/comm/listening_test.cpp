@@ -44,7 +44,7 @@ std::multiset<std::string> listening_addresses() {
   return found;
 }
 
-TEST(Listening, ARunOnOneMachineListensOnLoopbackAlone) {
+TEST(Listening, OneMachineListensOnLoopbackOnly) {
   const std::string loopback = "0100007F";
   run_gloo_ranks(3, [&](comm::Group& group) {
     group.barrier();
@@ -60,7 +60,7 @@ TEST(Listening, ARunOnOneMachineListensOnLoopbackAlone) {
   EXPECT_EQ(listening_addresses().count("00000000"), 1u);
 }
 
-TEST(Meeting, RankZeroServesAtTheAddressGiven) {
+TEST(Rendezvous, RankZeroServesAtTheGivenAddress) {
   const int port = lifeline::LifelineServer(lifeline::LifelineServerOptions{}).port();
   run_threads(2, [&](int rank) {
     comm::CommOptions options;
@@ -78,7 +78,7 @@ TEST(Meeting, RankZeroServesAtTheAddressGiven) {
   });
 }
 
-TEST(Meeting, AFileLeadsThereEvenAfterAFormerRunLeftOne) {
+TEST(Rendezvous, IgnoresAFileLeftByAFormerRun) {
   const TempDir folder;
   std::filesystem::create_directory(folder / "private");
   std::filesystem::permissions(folder / "private", std::filesystem::perms::owner_all);
@@ -100,7 +100,7 @@ TEST(Meeting, AFileLeadsThereEvenAfterAFormerRunLeftOne) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST(Meeting, AFolderThatOthersCanOpenIsRefused) {
+TEST(Rendezvous, RejectsAFolderThatOthersCanOpen) {
   const TempDir folder;
   std::filesystem::create_directory(folder / "open");
   std::filesystem::permissions(folder / "open", std::filesystem::perms::all);

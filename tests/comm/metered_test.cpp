@@ -86,7 +86,7 @@ TEST(Metered, CountsCallsBytesAndSecondsByKind) {
   });
 }
 
-TEST(Metered, BlockedSecondsAreThoseOfTheWait) {
+TEST(Metered, CountsTheSecondsBlockedInWait) {
   run_ranks(2, [](Group& plain) {
     Metered group(plain.split(0, plain.rank()));
     at::Tensor mine = at::ones({4});
@@ -102,7 +102,7 @@ TEST(Metered, BlockedSecondsAreThoseOfTheWait) {
   });
 }
 
-TEST(Metered, AloneSendsNothing) {
+TEST(Metered, OneRankSendsNothing) {
   Metered group(comm::open_alone());
   exchange(group, {Kind::kAllReduce, at::kFloat});
   exchange(group, {Kind::kBroadcast, at::kFloat});
@@ -197,7 +197,7 @@ TEST(MeteredRank, DISABLED_Main) {
   line->goodbye();
 }
 
-TEST(Metered, EachRankSendsWhatItReports) {
+TEST(Metered, ReportsTheBytesEachRankSends) {
   const TempDir folder;
   lifeline::LifelineServerOptions where;
   where.size = 4;
@@ -225,7 +225,7 @@ TEST(Metered, EachRankSendsWhatItReports) {
   }
 }
 
-TEST(Metered, TheBytesReportedAreThoseOnTheInterface) {
+TEST(Metered, ReportedBytesMatchTheInterface) {
   if (run_command({"unshare", "-rn", "true"}).exit_code != 0) {
     GTEST_SKIP() << "needs a network namespace of its own (unshare -rn)";
   }

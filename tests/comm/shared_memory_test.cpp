@@ -11,7 +11,7 @@ namespace {
 
 using comm::SharedMemory;
 
-TEST(SharedMemory, IsSeenByAllZeroAtFirstAndOutlivedByItsTensors) {
+TEST(SharedMemory, IsSharedZeroedAndKeptAliveByItsTensors) {
   run_ranks(3, [](comm::Group& group) {
     at::Tensor numbers;
     {

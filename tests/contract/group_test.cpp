@@ -173,7 +173,7 @@ TEST_P(GroupContract, TakesTensorsOfAnyShape) {
   });
 }
 
-TEST_P(GroupContract, ManyOperationsMayBeUnderWayAndBeWaitedForInAnyOrder) {
+TEST_P(GroupContract, ConcurrentOperationsMayBeWaitedForInAnyOrder) {
   run([&](Group& group) {
     std::vector<at::Tensor> tensors;
     std::vector<comm::Pending> pending;
@@ -298,7 +298,7 @@ TEST_P(GroupContract, SplitsByColorAndOrdersByKey) {
   });
 }
 
-TEST_P(GroupContract, ARankThatDiesIsAnErrorForTheOthersSoon) {
+TEST_P(GroupContract, DeadRankIsAnErrorForTheOthers) {
   if (ranks() == 1) return;
   std::atomic<int> errors{0};
   const auto start = std::chrono::steady_clock::now();
@@ -321,7 +321,7 @@ TEST_P(GroupContract, ARankThatDiesIsAnErrorForTheOthersSoon) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience / 2);
 }
 
-TEST_P(GroupContract, ARankThatDiesEndsAReceive) {
+TEST_P(GroupContract, DeadRankEndsAReceive) {
   if (ranks() == 1) return;
   std::atomic<int> errors{0};
   EXPECT_THROW(run([&](Group& group) {
@@ -339,7 +339,7 @@ TEST_P(GroupContract, ARankThatDiesEndsAReceive) {
   EXPECT_EQ(errors, ranks() - 1);
 }
 
-TEST_P(GroupContract, TheDeadlineNamesTheRankThatDoesNotCome) {
+TEST_P(GroupContract, TimeoutNamesTheMissingRank) {
   if (ranks() == 1) return;
   std::atomic<int> errors{0};
   std::atomic<bool> over{false};
@@ -365,7 +365,7 @@ TEST_P(GroupContract, TheDeadlineNamesTheRankThatDoesNotCome) {
   EXPECT_EQ(errors, ranks() - 1);
 }
 
-TEST_P(GroupContract, ARankKeepsADeadlineOfItsOwn) {
+TEST_P(GroupContract, EachRankHasItsOwnTimeout) {
   if (ranks() == 1) return;
   std::atomic<bool> over{false};
   run([&](Group& group) {
@@ -411,7 +411,7 @@ TEST(InProcess, PiecesGiveTheSameBitsAsTheWhole) {
   });
 }
 
-TEST(InProcess, DifferentCallsAreAnError) {
+TEST(InProcess, RejectsMismatchedCalls) {
   EXPECT_THROW(run_ranks(2,
                          [](Group& group) {
                            at::Tensor mine = at::ones({4});

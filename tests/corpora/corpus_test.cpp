@@ -27,7 +27,7 @@ bool noted(const Corpus& corpus, const std::string& part) {
                      [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
-TEST(Documents, PartAtLinesOrBlankLines) {
+TEST(Documents, SplitAtLinesOrBlankLines) {
   EXPECT_EQ(part_documents("a b\n c \nd", "auto").texts, (Texts{"a b", "c", "d"}));
   EXPECT_EQ(part_documents("\n\na b\r\n c \r\n \t\r\n\nd\n\n", "auto").texts, (Texts{"a b c", "d"}));
   EXPECT_EQ(part_documents("\na\nb\n\n\n", "auto").texts, (Texts{"a", "b"}))
@@ -39,7 +39,7 @@ TEST(Documents, PartAtLinesOrBlankLines) {
   EXPECT_TRUE(part_documents("", "auto").texts.empty());
 }
 
-TEST(Documents, LoseGutenbergsHeaderAndFooter) {
+TEST(Documents, DropGutenbergHeaderAndFooter) {
   EXPECT_EQ(
       without_gutenberg("Licence\n*** START OF THIS PROJECT GUTENBERG EBOOK X ***\nText.\n***\nMore.\n"
                         "*** END OF THIS PROJECT GUTENBERG EBOOK X ***\n*** START: FULL LICENSE ***\nLaw\n"),
@@ -50,7 +50,7 @@ TEST(Documents, LoseGutenbergsHeaderAndFooter) {
   EXPECT_EQ(without_gutenberg("*** END OF x\na\n*** START OF x\nb"), "*** END OF x\na\n*** START OF x\nb");
 }
 
-TEST(Corpus, OneFileIsPartedForTrainingAndWholeOtherwise) {
+TEST(Corpus, SingleFileIsSplitOnlyForTraining) {
   const TempDir folder;
   write_text(folder / "x.txt", "\xEF\xBB\xBF" + numbered("document ", 50));
   const Corpus train = load_corpus({.path = folder / "x.txt"}, Purpose::kTrain);
@@ -67,7 +67,7 @@ TEST(Corpus, OneFileIsPartedForTrainingAndWholeOtherwise) {
   EXPECT_TRUE(whole.train.empty());
 }
 
-TEST(Corpus, AFoldersNamesAreItsSplits) {
+TEST(Corpus, FileNamesDecideTheSplits) {
   const TempDir folder;
   write_text(folder / "wiki.train.txt", numbered("train ", 7));
   write_text(folder / "wiki.valid.txt", numbered("valid ", 3));
@@ -85,7 +85,7 @@ TEST(Corpus, AFoldersNamesAreItsSplits) {
   EXPECT_EQ(book.test.size(), 2U);
 }
 
-TEST(Corpus, WithoutATrainFileTheLargerIsTrainedOn) {
+TEST(Corpus, WithoutATrainFileTrainsOnTheLarger) {
   const TempDir folder;
   write_text(folder / "valid.txt", numbered("valid ", 3));
   write_text(folder / "test.txt", numbered("test ", 9));
@@ -98,7 +98,7 @@ TEST(Corpus, WithoutATrainFileTheLargerIsTrainedOn) {
       << "the foil: sizes changed";
 }
 
-TEST(Corpus, AFolderWithoutSplitsHoldsOutATenthOfItsDocuments) {
+TEST(Corpus, FolderWithoutSplitsHoldsOutATenth) {
   const TempDir folder;
   write_text(folder / "b.txt", numbered("b ", 30));
   write_text(folder / "a.txt", "one\n\n" + numbered("a ", 9) + "\nlast\n");
@@ -113,7 +113,7 @@ TEST(Corpus, AFolderWithoutSplitsHoldsOutATenthOfItsDocuments) {
   EXPECT_TRUE(noted(lines, "2 empty documents skipped"));
 }
 
-TEST(Corpus, TakesAColumnOfACsv) {
+TEST(Corpus, ReadsAColumnOfACsv) {
   const TempDir folder;
   write_text(folder / "x.csv",
              "id,text,more\r\n1,\"a \"\"b\"\",\nc\",x\r\n2,,y\r\n3,plain,z\r\n4,\"\",\r\n5, end ,\"\"\r\n");
@@ -132,7 +132,7 @@ TEST(Corpus, TakesAColumnOfACsv) {
   EXPECT_NE(said("").find("x.csv:4: 3 columns where the header has 2"), std::string::npos) << said("");
 }
 
-TEST(Corpus, RefusesWhatHoldsNoText) {
+TEST(Corpus, RejectsSourcesWithoutText) {
   const TempDir folder;
   const auto said = [&](const std::string& name, Purpose purpose = Purpose::kTrain) {
     return test::sentence<DataError>([&] { load_corpus({.path = folder / name}, purpose); });
@@ -150,7 +150,7 @@ TEST(Corpus, RefusesWhatHoldsNoText) {
   EXPECT_THROW(load_corpus({.path = folder / "x.txt", .documents = "page"}, Purpose::kTrain), ConfigError);
 }
 
-TEST(CorpusShared, BooksAndWikiText) {
+TEST(CorpusShared, ReadsBooksAndWikiText) {
   SYNCOPATE_NEED_SHARED(books, "data/books");
   SYNCOPATE_NEED_SHARED(wiki, "data/wikitext2");
   const Corpus corpus = load_corpus({.path = books}, Purpose::kTrain);
@@ -165,7 +165,7 @@ TEST(CorpusShared, BooksAndWikiText) {
   EXPECT_EQ(articles.test[0], "= Homarus gammarus =") << "valid.txt";
 }
 
-TEST(CorpusWordNet, DefinitionsWhereNoPathIsGiven) {
+TEST(CorpusWordNet, UsesDefinitionsWithoutADataPath) {
   if (!std::filesystem::exists(kWordNetFolder)) GTEST_SKIP() << "needs Debian's wordnet-base";
   const Corpus corpus = load_corpus({}, Purpose::kTrain);
   EXPECT_EQ(corpus.train.size() + corpus.test.size(), 117659U);

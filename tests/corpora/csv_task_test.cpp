@@ -35,7 +35,7 @@ class Csv : public testing::Test {
   TextSource source_;
 };
 
-TEST_F(Csv, LabelsAreThoseOfTheTrainingFile) {
+TEST_F(Csv, LabelsComeFromTheTrainingFile) {
   write("train.csv", "kind,text\n10,a\n9,b\n10,c\n-1,d\n");
   write("test.csv", "text,kind\n\"x, y\",9\n");
   const TextTask numbers = load();
@@ -48,7 +48,7 @@ TEST_F(Csv, LabelsAreThoseOfTheTrainingFile) {
   EXPECT_EQ(load().labels, (Labels{"10", "9", "x"})) << "else as texts";
 }
 
-TEST_F(Csv, AnUnknownLabelIsRefusedWithItsLine) {
+TEST_F(Csv, RejectsUnknownLabelsWithLineNumbers) {
   write("train.csv", "kind,text\ngood,a\nbad,b\n");
   write("test.csv", "kind,text\ngood,\"x\ny\"\nugly,z\n");
   EXPECT_EQ(fault<DataError>(), (folder_ / "test.csv").string() +
@@ -81,7 +81,7 @@ TEST_F(Csv, RowsWithoutTextAreSkippedAndCounted) {
             std::string::npos);
 }
 
-TEST_F(Csv, LabelsThatCannotBeLabelsAreRefusedWithTheirLine) {
+TEST_F(Csv, RejectsInvalidLabelsWithLineNumbers) {
   write("train.csv", "kind,text\na,x\ncaf\xe9,y\n");
   write("test.csv", "kind,text\na,x\n");
   EXPECT_NE(fault<DataError>().find("train.csv:3: the label is not UTF-8"), std::string::npos);
@@ -94,13 +94,13 @@ TEST_F(Csv, LabelsThatCannotBeLabelsAreRefusedWithTheirLine) {
   EXPECT_EQ(load().labels.size(), 2000u);
 }
 
-TEST_F(Csv, ToPredictEveryRowHasItsAnswer) {
+TEST_F(Csv, PredictionKeepsEveryRow) {
   write("x.csv", "text\nfirst\n\" \"\nthird\n");
   source_.path = folder_ / "x.csv";
   EXPECT_EQ(load(Purpose::kPredict).test.size(), 3u);
 }
 
-TEST_F(Csv, ColumnsMustBeNamedAndThere) {
+TEST_F(Csv, RejectsMissingColumns) {
   write("x.csv", "kind,text\n0,a\n1,b\n");
   source_.path = folder_ / "x.csv";
   EXPECT_EQ(fault<ConfigError>(), "");
@@ -124,7 +124,7 @@ TEST_F(Csv, ColumnsMustBeNamedAndThere) {
       "path");
 }
 
-TEST_F(Csv, OneFileIsPartedForTraining) {
+TEST_F(Csv, SingleFileIsSplitForTraining) {
   std::string text = "{\"text\": \"first\", \"kind\": 7}\n";
   for (int i = 0; i < 29; ++i)
     text += "{\"text\": \"text " + std::to_string(i) + "\", \"kind\": " + std::to_string(i % 3) + "}\n";
@@ -137,7 +137,7 @@ TEST_F(Csv, OneFileIsPartedForTraining) {
   EXPECT_EQ(load(Purpose::kEvaluate).test.size(), 30U);
 }
 
-TEST(CsvShared, TweetsWithQuotedNewlines) {
+TEST(CsvShared, ReadsTweetsWithQuotedNewlines) {
   SYNCOPATE_NEED_SHARED(tweets, "data/davidson/labeled_data.csv");
   TextSource source{
       .task = "csv", .path = tweets, .text = "tweet", .text_pair = {}, .label = "class", .labels = {}};

@@ -38,7 +38,7 @@ TEST(Glue, ReadsPairsByColumnNames) {
   EXPECT_EQ(evaluate.test.size(), 1U);
 }
 
-TEST(Glue, OneFileIsUsedWholeUnlessItTrains) {
+TEST(Glue, SingleFileIsSplitOnlyForTraining) {
   const TempDir folder;
   std::string text = "sentence\tlabel\n";
   for (int i = 0; i < 50; ++i) text += "text " + std::to_string(i) + "\t" + std::to_string(i % 2) + "\n";
@@ -73,7 +73,7 @@ TEST(Glue, PredictionNeedsNoLabels) {
   EXPECT_EQ(odd.test[1].label, 0);
 }
 
-TEST(Glue, RefusesBadTablesAndSaysWhere) {
+TEST(Glue, RejectsBadTablesWithLineNumbers) {
   const TempDir folder;
   const auto fault = [&](const std::string& text) {
     write_text(folder / "x.tsv", text);
@@ -95,7 +95,7 @@ TEST(Glue, RefusesBadTablesAndSaysWhere) {
             std::string::npos);
 }
 
-TEST(Glue, SaysWhatIsMissing) {
+TEST(Glue, ReportsMissingFiles) {
   const TempDir folder;
   EXPECT_THROW(load_task({"rte", {}}, Purpose::kTrain), ConfigError);
   EXPECT_THROW(load_task({"rte", folder / "none"}, Purpose::kTrain), DataError);
@@ -109,7 +109,7 @@ TEST(Glue, SaysWhatIsMissing) {
           "or .json (files there: train.tsv); rename one, or give a single file as the data path");
 }
 
-TEST(Task, AnUnknownNameGetsASuggestion) {
+TEST(Task, UnknownNameGetsASuggestion) {
   EXPECT_EQ(task_names(), (std::vector<std::string>{"supersense", "hypernym", "csv", "rte", "sst2", "mnli"}));
   EXPECT_EQ(sentence<ConfigError>([&] {
               load_task({"supersence", {}}, Purpose::kTrain);
@@ -122,7 +122,7 @@ constexpr const char* kMnli =
     "0\tA\tB\tneutral\tcontradiction\n"
     "1\tC\tD\tneutral\tneutral\n";
 
-TEST(Mnli, AGlueFolderHasATestSplitInTwoParts) {
+TEST(Mnli, GlueFolderHasATestSplitInTwoParts) {
   const TempDir folder;
   write_text(folder / "train.tsv", std::string(kMnli) + "2\tE\tF\tneutral\tentailment\n");
   write_text(folder / "dev_matched.tsv", kMnli);
@@ -164,7 +164,7 @@ TEST(Mnli, RowsWithoutAGoldLabelAreSkippedAndCounted) {
             std::string::npos);
 }
 
-TEST(GlueShared, MnliByTheNamesOfItsFiles) {
+TEST(GlueShared, FindsMnliByItsFileNames) {
   SYNCOPATE_NEED_SHARED(mnli, "data/mnli");
   const TextTask task = load_task({"mnli", mnli}, Purpose::kTrain);
   EXPECT_EQ(task.train.size(), 10000U);

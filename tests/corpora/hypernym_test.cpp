@@ -53,7 +53,7 @@ TEST(Nouns, ReadsWordsDefinitionsAndKinds) {
   EXPECT_EQ(with_article("apple") + with_article("dog") + with_article("Canis"), "an applea dogCanis");
 }
 
-TEST(Hypernym, PairsOfTheWholeOfWordNet) {
+TEST(Hypernym, BuildsPairsFromAllOfWordNet) {
   if (!std::filesystem::exists(std::string(kWordNetFolder) + "/data.noun"))
     GTEST_SKIP() << "needs wordnet-base";
   const TextTask task = load_hypernym({}, Purpose::kTrain);

@@ -20,7 +20,7 @@ using test::gzipped;
 using test::idx_file;
 using Ids = std::vector<int64_t>;
 
-TEST(Cifar10, ReadsTheFolderOfItsBinaryVersion) {
+TEST(Cifar10, ReadsTheBinaryVersion) {
   const TempDir folder;
   for (int k = 1; k <= 5; ++k)
     write_text(folder / ("data_batch_" + std::to_string(k) + ".bin"),
@@ -45,7 +45,7 @@ TEST(Cifar10, ReadsTheFolderOfItsBinaryVersion) {
       std::string::npos);
 }
 
-TEST(Cifar10, OneFileIsPartedForTrainingAndWholeOtherwise) {
+TEST(Cifar10, SingleFileIsSplitOnlyForTraining) {
   const TempDir folder;
   write_text(folder / "x.bin", cifar_records(40, 1));
   const ImageTask task = load_cifar10(folder / "x.bin", Purpose::kTrain);
@@ -56,7 +56,7 @@ TEST(Cifar10, OneFileIsPartedForTrainingAndWholeOtherwise) {
       << "always the same";
 }
 
-TEST(Cifar10, RefusesDamagedFiles) {
+TEST(Cifar10, RejectsDamagedFiles) {
   const TempDir folder;
   const auto said = [&](const std::string& bytes) {
     write_text(folder / "x.bin", bytes);
@@ -75,7 +75,7 @@ TEST(Cifar10, RefusesDamagedFiles) {
   EXPECT_THROW(load_cifar10({}, Purpose::kTrain), ConfigError);
 }
 
-TEST(Idx, ReadsPlainAndCompressedAlike) {
+TEST(Idx, ReadsPlainAndCompressedFiles) {
   const TempDir folder;
   const std::string bytes = idx_file({2, 3, 4}, 5);
   write_text(folder / "plain", bytes);
@@ -87,7 +87,7 @@ TEST(Idx, ReadsPlainAndCompressedAlike) {
   EXPECT_EQ(read_idx(folder / "packed.gz", 3).bytes, plain.bytes);
 }
 
-TEST(Idx, RefusesDamagedFiles) {
+TEST(Idx, RejectsDamagedFiles) {
   const TempDir folder;
   const auto says = [&](const std::string& bytes, const std::string& expected) {
     write_text(folder / "x", bytes);

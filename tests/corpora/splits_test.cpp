@@ -29,7 +29,7 @@ class Splits : public testing::Test {
   syncopate::test::TempDir folder_;
 };
 
-TEST_F(Splits, TheNameItselfBeatsANameThatContainsIt) {
+TEST_F(Splits, ExactNameBeatsANameThatContainsIt) {
   touch({"train.tsv", "dev.tsv", "test.tsv", "test-labeled.tsv", "train_more.tsv", "README.md"});
   EXPECT_EQ(found(), "train.tsv dev.tsv");
   EXPECT_EQ(found(Purpose::kEvaluate), " dev.tsv");
@@ -37,14 +37,14 @@ TEST_F(Splits, TheNameItselfBeatsANameThatContainsIt) {
   EXPECT_EQ(found(), "train.tsv test.tsv");
 }
 
-TEST_F(Splits, ANameNeedOnlyContainTheWord) {
+TEST_F(Splits, NamesNeedOnlyContainTheWord) {
   touch({"mnli_Train_10k.tsv", "mnli_validation_10k.tsv", "my-test.csv"});
   EXPECT_EQ(found(), "mnli_Train_10k.tsv mnli_validation_10k.tsv") << "validation comes before test";
   touch({"dev_part.csv"});
   EXPECT_EQ(found(), "mnli_Train_10k.tsv dev_part.csv") << "dev comes before validation";
 }
 
-TEST_F(Splits, SayWhatIsMissingOrAmbiguous) {
+TEST_F(Splits, ReportMissingAndAmbiguousFiles) {
   EXPECT_EQ(fault(),
             " has no training file named train with the extension .tsv or .csv (files there: none); rename "
             "one, or give a single file as the data path");
@@ -66,7 +66,7 @@ TEST_F(Splits, SayWhatIsMissingOrAmbiguous) {
   EXPECT_EQ(fault(Purpose::kEvaluate), "");
 }
 
-TEST_F(Splits, OneFileIsItself) {
+TEST_F(Splits, SingleFileIsUsedAsIs) {
   touch({"anything"});
   const SplitFiles files = find_splits(folder_ / "anything", kEndings, Purpose::kTrain);
   EXPECT_TRUE(files.one_file);

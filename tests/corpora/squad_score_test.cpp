@@ -15,7 +15,7 @@ using syncopate::test::TempDir;
 using syncopate::test::write_text;
 using test::sentence;
 
-TEST(SquadScore, NormalizesAsPythonDoes) {
+TEST(SquadScore, NormalizesLikePython) {
   EXPECT_EQ(normalized_answer("The  Cat, an\tanimal!"), "cat animal");
   EXPECT_EQ(normalized_answer("A.B."), "ab") << "punctuation goes first, so no article is left";
   EXPECT_EQ(normalized_answer("theatre Athena banana"), "theatre athena banana");
@@ -41,7 +41,7 @@ TEST(SquadScore, TakesTheBestOverTheGoldAnswers) {
   EXPECT_EQ(score_answer("", {}, false).exact_match, 0);
 }
 
-TEST(SquadScore, EmptyAnswersByTheRulesOfBothVersions) {
+TEST(SquadScore, ScoresEmptyAnswersForBothVersions) {
   EXPECT_EQ(score_answer("", {}, true).f1, 1);
   EXPECT_EQ(score_answer("the", {""}, true).exact_match, 1);
   EXPECT_EQ(score_answer("x", {}, true).f1, 0);
@@ -78,7 +78,7 @@ TEST(SquadScore, ReadsPredictions) {
             std::string::npos);
 }
 
-TEST(SquadOracle, AThousandScoresByTheOfficialRules) {
+TEST(SquadOracle, MatchesAThousandOfficialScores) {
   SYNCOPATE_NEED_SHARED(oracle, "oracles/squad/scoring.json");
   const auto expected = nlohmann::json::parse(read_text(oracle));
   std::vector<Question> questions;

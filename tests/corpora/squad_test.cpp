@@ -90,7 +90,7 @@ TEST_F(Squad, ImpossibleQuestionsAndPredictionNeedNoAnswer) {
   EXPECT_EQ(fault(unanswered, Purpose::kPredict), "");
 }
 
-TEST_F(Squad, OneFileIsPartedByParagraph) {
+TEST_F(Squad, SingleFileIsSplitByParagraph) {
   Json paragraphs = Json::array();
   for (int i = 0; i < 40; ++i) {
     const std::string context = "Number " + std::to_string(i) + " is Ann.";
@@ -114,7 +114,7 @@ TEST_F(Squad, OneFileIsPartedByParagraph) {
             " has one paragraph, too few to train and test on");
 }
 
-TEST_F(Squad, NamesWhatIsMissing) {
+TEST_F(Squad, ReportsMissingFields) {
   const Json good = file_of(
       Json::array({paragraph(kContext, Json::array({question("q1", Json::array({answer("Ann", 20)}))}))}));
   EXPECT_EQ(fault(good), "");
@@ -166,7 +166,7 @@ TEST_F(Squad, NamesWhatIsMissing) {
             "file, as its data path");
 }
 
-TEST_F(Squad, WhatIsWrittenIsReadBack) {
+TEST_F(Squad, WriteAndReadRoundTrip) {
   Json impossible = question("none", Json::array());
   impossible["is_impossible"] = true;
   write("a.json",
@@ -184,7 +184,7 @@ TEST_F(Squad, WhatIsWrittenIsReadBack) {
             std::string::npos);
 }
 
-TEST(SquadShared, TheFilesHaveTheirPublishedSizes) {
+TEST(SquadShared, FilesHaveTheirPublishedSizes) {
   SYNCOPATE_NEED_SHARED(folder, "data/squad_v1.1");
   const SquadTask task = load_squad(folder, Purpose::kTrain);
   EXPECT_EQ(task.train.size(), 4370U);
@@ -196,7 +196,7 @@ TEST(SquadShared, TheFilesHaveTheirPublishedSizes) {
   for (const std::string& note : task.notes) ADD_FAILURE() << note;
 }
 
-TEST(DefinitionQa, ParagraphsFromTheWholeOfWordNet) {
+TEST(DefinitionQa, BuildsParagraphsFromAllOfWordNet) {
   if (!std::filesystem::exists(std::string(kWordNetFolder) + "/data.noun"))
     GTEST_SKIP() << "needs wordnet-base";
   const SquadTask task = load_definition_qa({}, Purpose::kTrain);

@@ -39,7 +39,7 @@ class Tables : public testing::Test {
   TempDir folder_;
 };
 
-TEST_F(Tables, CsvAsRfc4180SaysIt) {
+TEST_F(Tables, ReadsCsvAsInRfc4180) {
   EXPECT_EQ(cells(TableForm::kCsv, "a,b\r\n1,2\r\n3,4\r\n\r\n", 2), "1|2/3|4/");
   EXPECT_EQ(cells(TableForm::kCsv, "\xEF\xBB\xBF\"a\",b\n\"x, y\",\"he said \"\"no\"\"\"\n", 2),
             "x, y|he said \"no\"/");
@@ -50,7 +50,7 @@ TEST_F(Tables, CsvAsRfc4180SaysIt) {
   EXPECT_EQ(cells(TableForm::kCsv, "a\n\"x\"\r\n\"\"\"\"\n", 1), "x/\"/");
 }
 
-TEST_F(Tables, RowsKnowTheLineTheyStartOn) {
+TEST_F(Tables, RowsKnowTheirFirstLine) {
   const Table table = read(TableForm::kCsv, "a,b\n\"1\n2\n3\",x\ny,\"\"\"\n\"\"\"\nz,z\n");
   ASSERT_EQ(table.rows(), 3U);
   EXPECT_TRUE(table.where(0).ends_with("/x:2"));
@@ -61,7 +61,7 @@ TEST_F(Tables, RowsKnowTheLineTheyStartOn) {
   EXPECT_EQ(moved.cell(0, 0), "b");
 }
 
-TEST_F(Tables, GlueDoesNotKnowQuotes) {
+TEST_F(Tables, GlueFilesHaveNoQuoting) {
   const std::string text = "a\tb\n\"x\ty\n";
   EXPECT_EQ(cells(TableForm::kGlue, text, 2), "\"x|y/");
   EXPECT_EQ(fault(TableForm::kTsv, text),
@@ -72,7 +72,7 @@ TEST_F(Tables, GlueDoesNotKnowQuotes) {
   EXPECT_EQ(cells(TableForm::kTsv, "a\tb\n\"x\ty\"\tz,z\n", 2), "x\ty|z,z/");
 }
 
-TEST_F(Tables, JsonLinesTakeTheirColumnsFromTheFirst) {
+TEST_F(Tables, JsonLinesTakeColumnsFromTheFirstLine) {
   const std::string text =
       "{\"text\": \"caf\\u00e9\\n\", \"label\": 3, \"x\": [1, {\"y\": 2}], \"p\": 0.5, \"n\": null, \"t\": "
       "true}\n"
@@ -86,13 +86,13 @@ TEST_F(Tables, JsonLinesTakeTheirColumnsFromTheFirst) {
   EXPECT_TRUE(table.where(1).ends_with(":3"));
 }
 
-TEST_F(Tables, NestingHasNoLimitThatAStackSets) {
+TEST_F(Tables, DeepNestingDoesNotOverflowTheStack) {
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
   EXPECT_EQ(cells(TableForm::kJsonLines, "{\"a\": " + deep + ", \"b\": 1}\n", 2), "|1/");
   EXPECT_NE(fault(TableForm::kJsonLines, "{\"a\": " + deep.substr(0, 1000000)), "");
 }
 
-TEST_F(Tables, RefuseBadFilesAndSayWhere) {
+TEST_F(Tables, RejectsBadFilesWithLineNumbers) {
   EXPECT_EQ(fault(TableForm::kCsv, "a,b\n1,2\n\"x\ny\",\"z\n"),
             ":3: a quote is opened but not closed in the row that starts here; close it, or double it if it "
             "belongs to "
@@ -121,7 +121,7 @@ TEST_F(Tables, RefuseBadFilesAndSayWhere) {
             "/x:1: the column \"c\" is missing (there are: a, b); add it to the header line");
 }
 
-TEST_F(Tables, TheEndingSaysTheForm) {
+TEST_F(Tables, FormatFollowsTheExtension) {
   EXPECT_EQ(Table::form_of("x.csv", false), TableForm::kCsv);
   EXPECT_EQ(Table::form_of("x.jsonl", true), TableForm::kJsonLines);
   EXPECT_EQ(Table::form_of("x.tsv", true), TableForm::kTsv);

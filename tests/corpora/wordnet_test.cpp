@@ -12,7 +12,7 @@ namespace {
 
 using test::sentence;
 
-TEST(WordNet, TheWholeOfDebiansPackage) {
+TEST(WordNet, ReadsAllOfDebiansPackage) {
   if (!std::filesystem::exists(std::string(kWordNetFolder) + "/data.noun"))
     GTEST_SKIP() << "needs wordnet-base";
   const TextTask task = load_supersense({}, Purpose::kTrain);
@@ -73,7 +73,7 @@ TEST_F(SmallWordNet, ReadsDefinitionsAndClasses) {
   EXPECT_THROW(load_supersense(folder_ / "data.noun", Purpose::kTrain), DataError);
 }
 
-TEST_F(SmallWordNet, RefusesBadLinesAndSaysWhere) {
+TEST_F(SmallWordNet, RejectsBadLinesWithLineNumbers) {
   EXPECT_EQ(fault(""), "");
   for (const char* line : {"01926312 38 v 01 run 0 000 no definition\n", "01926312 45 v 01 run 0 000 | x\n",
                            "0192631 38 v 01 run 0 000 | x\n", "01926312 38 q 01 run 0 000 | x\n",
@@ -84,7 +84,7 @@ TEST_F(SmallWordNet, RefusesBadLinesAndSaysWhere) {
   EXPECT_NE(sentence<DataError>([&] { load(); }).find("holds no synsets"), std::string::npos);
 }
 
-TEST_F(SmallWordNet, SaysWhichPackageIsMissing) {
+TEST_F(SmallWordNet, NamesTheMissingPackage) {
   std::filesystem::remove(folder_ / "data.adv");
   const std::string text = sentence<DataError>([&] { load(); });
   EXPECT_NE(text.find("data.adv"), std::string::npos);

@@ -33,7 +33,7 @@ TEST(CausalDataset, JoinsDocumentsAndCutsBlocks) {
   EXPECT_THROW(data.collate(Ids{2}, 1), InternalError);
 }
 
-TEST(CausalDataset, ASinglePieceHasNothingToPredict) {
+TEST(CausalDataset, DropsBlocksOfASingleToken) {
   const std::vector<std::string> texts{"abc", "de"};
   EXPECT_EQ(CausalDataset(texts, bytes_only(), 3).size(), 2) << "7 = 3 + 3 + 1";
   EXPECT_EQ(CausalDataset(texts, bytes_only(), 5).size(), 2) << "7 = 5 + 2";
@@ -49,7 +49,7 @@ TEST(CausalDataset, WithoutAnEndOfTextDocumentsFollowEachOther) {
   EXPECT_TRUE(at::equal(data.collate(Ids{0}, 1).at("input_ids")[0], row({64, 65, 66})));
 }
 
-TEST(CausalDataset, ManyDocumentsGiveTheSameAsOneThreadWould) {
+TEST(CausalDataset, ParallelTokenizationMatchesOneThread) {
   std::vector<std::string> texts;
   for (int i = 0; i < 3000; ++i)
     texts.push_back(std::string(static_cast<size_t>(i % 700), static_cast<char>('a' + i % 26)) + " the end");

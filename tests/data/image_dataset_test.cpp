@@ -77,7 +77,7 @@ TEST(ImageDataset, EveryViewIsACropOfThePaddedImage) {
   EXPECT_LT(*std::max_element(seen.begin(), seen.end()), 60) << "and none much more often";
 }
 
-TEST(ImageDataset, AViewIsAFunctionOfDrawAndExample) {
+TEST(ImageDataset, ViewDependsOnlyOnDrawAndExample) {
   const auto task = small_task(8);
   const ImageDataset data(task, ImageDataset::Split::kTrain,
                           {.augment = true, .pad = 2, .normalisation = kPlain});
@@ -90,7 +90,7 @@ TEST(ImageDataset, AViewIsAFunctionOfDrawAndExample) {
   EXPECT_TRUE(at::equal(steady.collate(Ids{1, 2}, 9).at("images"), none.collate(Ids{1, 2}, 9).at("images")));
 }
 
-TEST(ImageDataset, RefusesWhatItCannotUse) {
+TEST(ImageDataset, RejectsInvalidInput) {
   const auto task = small_task(2);
   const auto make = [&](ImageDataset::Split split, int64_t pad = 1) {
     ImageDataset(task, split, {.augment = true, .pad = pad, .normalisation = kPlain});

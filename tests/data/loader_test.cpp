@@ -53,7 +53,7 @@ Ids ids_of(const StepBatches& batches) {
   return ids;
 }
 
-TEST(Loader, SharesChangeWhatComesNextAndNothingBefore) {
+TEST(Loader, NewSharesApplyToLaterStepsOnly) {
   std::vector<std::unique_ptr<Loader>> loaders;
   for (int rank = 0; rank < 3; ++rank) {
     loaders.push_back(std::make_unique<Loader>(
@@ -78,7 +78,7 @@ TEST(Loader, SharesChangeWhatComesNextAndNothingBefore) {
   expect_step(6, {4, 4, 4});
 }
 
-TEST(Loader, OnDemandPreparesWhatIsRequestedAndNothingElse) {
+TEST(Loader, OnDemandPreparesOnlyRequestedBatches) {
   const auto dataset = std::make_shared<Numbers>(40, 7, 1e-3);
   Loader loader(dataset, {.global_batch = 4, .shuffle = false, .threads = 3, .on_demand = true});
   for (const int64_t step : {5, 2, 9, 0}) loader.request(step);
@@ -96,7 +96,7 @@ TEST(Loader, OnDemandPreparesWhatIsRequestedAndNothingElse) {
   EXPECT_EQ(loader.next().step, 3);
 }
 
-TEST(Loader, GivesWhatTheSamplerSays) {
+TEST(Loader, FollowsTheSampler) {
   Loader loader(numbers(21), {.global_batch = 8, .workers = 2, .rank = 1, .accumulate = 2, .seed = 5});
   Sampler sampler(21, 8, 5, true);
   EXPECT_EQ(loader.steps_per_epoch(), 3);
@@ -115,7 +115,7 @@ TEST(Loader, GivesWhatTheSamplerSays) {
   }
 }
 
-TEST(Loader, SeekGivesWhatARunThatNeverStoppedGets) {
+TEST(Loader, SeekMatchesAnUninterruptedRun) {
   const LoaderOptions options{.global_batch = 4, .seed = 5};
   Loader whole(numbers(10), options);
   std::vector<Ids> expected;
@@ -143,7 +143,7 @@ TEST(Loader, AWorkerWithoutExamplesGetsNoBatch) {
   EXPECT_TRUE(last.last_of_epoch);
 }
 
-TEST(Loader, PreparesAheadButNotWithoutBound) {
+TEST(Loader, PrefetchIsBounded) {
   const auto data = std::make_shared<Numbers>(100);
   Loader loader(data, {.global_batch = 1, .prefetch = 3});
   const auto settles_at = [&](int count) {
@@ -157,7 +157,7 @@ TEST(Loader, PreparesAheadButNotWithoutBound) {
   EXPECT_EQ(settles_at(4), 4);
 }
 
-TEST(Loader, AFailureIsThrownAfterTheStepsBeforeIt) {
+TEST(Loader, ThrowsAFailureAfterEarlierSteps) {
   Loader loader(std::make_shared<Numbers>(6, 4), {.global_batch = 2, .shuffle = false});
   EXPECT_EQ(ids_of(loader.next()), (Ids{0, 1}));
   EXPECT_EQ(ids_of(loader.next()), (Ids{2, 3}));
@@ -167,7 +167,7 @@ TEST(Loader, AFailureIsThrownAfterTheStepsBeforeIt) {
   EXPECT_EQ(ids_of(loader.next()), (Ids{0, 1}));
 }
 
-TEST(Loader, KnowsHowLongItWaited) {
+TEST(Loader, MeasuresWaitingTime) {
   Loader slow(std::make_shared<Numbers>(4, -1, 0.05), {.global_batch = 1});
   slow.next();
   slow.next();
@@ -178,7 +178,7 @@ TEST(Loader, KnowsHowLongItWaited) {
   EXPECT_LT(fast.waited_seconds(), slow.waited_seconds());
 }
 
-TEST(Loader, EndsPromptlyWhereverItStands) {
+TEST(Loader, StopsPromptlyAtAnyPoint) {
   const Stopwatch watch;
   for (int i = 0; i < 50; ++i) {
     Loader loader(numbers(1000), {.global_batch = 10, .seed = static_cast<uint64_t>(i)});
@@ -217,7 +217,7 @@ TEST(Loader, AnyNumberOfThreadsGivesTheSame) {
   }
 }
 
-TEST(Loader, ThreadsWorkAtOnce) {
+TEST(Loader, ThreadsWorkInParallel) {
   const auto seconds_with = [](int threads) {
     Loader loader(std::make_shared<Numbers>(64, -1, 0.01), {.global_batch = 1, .threads = threads});
     const Stopwatch watch;
@@ -227,7 +227,7 @@ TEST(Loader, ThreadsWorkAtOnce) {
   EXPECT_LT(2 * seconds_with(8), seconds_with(1)) << "eight sleepers against one";
 }
 
-TEST(Loader, AFailureOfOneOfManyThreadsComesInItsTurn) {
+TEST(Loader, ThreadFailuresAreThrownInOrder) {
   for (int round = 0; round < 20; ++round) {
     Loader loader(std::make_shared<Numbers>(20, 9, 0.0005),
                   {.global_batch = 2, .shuffle = false, .prefetch = 8, .threads = 4});
@@ -254,7 +254,7 @@ TEST(Loader, KeepsEmptyMicroBatchesWhenAsked) {
   EXPECT_EQ(Loader(numbers(6), options).next().micro.size(), 1U) << "the foil: not asked";
 }
 
-TEST(Loader, RefusesOptionsOutOfRange) {
+TEST(Loader, RejectsOptionsOutOfRange) {
   const auto refuses = [](LoaderOptions options) { EXPECT_THROW(Loader(numbers(4), options), ConfigError); };
   refuses({.global_batch = 0});
   refuses({.global_batch = 1, .workers = 0});

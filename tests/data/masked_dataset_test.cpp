@@ -96,7 +96,7 @@ TEST(MaskedDataset, PadsAndKeepsPlacesRight) {
   EXPECT_EQ(none.at("labels").scalar_type(), at::kLong);
 }
 
-TEST(MaskedDataset, AMaskIsAFunctionOfSeedDrawAndExample) {
+TEST(MaskedDataset, MaskDependsOnlyOnSeedDrawAndExample) {
   const auto texts = documents(4, 100);
   const text::WordPiece words = tokenizer();
   const MaskedDataset data(texts, words, {.max_length = 40, .seed = 1});
@@ -114,7 +114,7 @@ TEST(MaskedDataset, AMaskIsAFunctionOfSeedDrawAndExample) {
   EXPECT_TRUE(at::equal(original, restored(data.collate(Ids{2}, 10)))) << "labels are what stood there";
 }
 
-TEST(MaskedDataset, ChoosesExactlyTheShareAndTreatsItAsBert) {
+TEST(MaskedDataset, MasksExactlyTheRateAndReplacesLikeBert) {
   const MaskedDataset data(documents(10, 300), tokenizer(), {.max_length = 66});
   int64_t chosen = 0, hidden = 0, kept = 0, replaced = 0;
   std::set<int64_t> replacements;
@@ -146,7 +146,7 @@ TEST(MaskedDataset, ChoosesExactlyTheShareAndTreatsItAsBert) {
   EXPECT_GE(*replacements.begin(), 5);
 }
 
-TEST(MaskedDataset, AShortTextHasOneMaskAtLeast) {
+TEST(MaskedDataset, ShortTextHasAtLeastOneMask) {
   const text::WordPiece words = tokenizer();
   const MaskedDataset one(std::vector<std::string>{"ac"}, words, {});
   EXPECT_EQ(one.collate(Ids{0}, 1).at("labels").size(0), 1);
@@ -184,7 +184,7 @@ TEST(MaskedDataset, WholeWordsStayWhole) {
   }
 }
 
-TEST(MaskedDataset, ManyDocumentsGiveTheSameAsOneThreadWould) {
+TEST(MaskedDataset, ParallelTokenizationMatchesOneThread) {
   const auto texts = documents(400, 300);  // large enough for several threads
   const text::WordPiece words = tokenizer();
   const MaskedDataset data(texts, words, {.max_length = 128});
@@ -203,7 +203,7 @@ TEST(MaskedDataset, ManyDocumentsGiveTheSameAsOneThreadWould) {
   EXPECT_EQ(got, expected);
 }
 
-TEST(MaskedDataset, RefusesOptionsOutOfRange) {
+TEST(MaskedDataset, RejectsOptionsOutOfRange) {
   const text::WordPiece words = tokenizer();
   const std::vector<std::string> texts{"ac"};
   for (const double rate : {0.0, 1.0, -0.1, 1.5, std::nan("")}) {

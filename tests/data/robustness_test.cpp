@@ -17,7 +17,7 @@ using test::refused;
 
 constexpr int kInputs = 2000;
 
-TEST(Robustness, AnyBytesAreAText) {
+TEST(Robustness, AcceptsArbitraryBytesAsText) {
   const text::WordPiece lower(test::vocabulary_of({"a", "##a", "cafe", "中", "."}), text::rules_for(true));
   const text::WordPiece cased(lower.words(), text::rules_for(false));
   const std::string text =
@@ -65,7 +65,7 @@ TEST(Robustness, DamagedFilesOfEveryKind) {
   }
 }
 
-TEST(Robustness, AVocabularyFromAnyBytesTokenizesThem) {
+TEST(Robustness, VocabularyTrainedOnArbitraryBytesTokenizesThem) {
   const std::string text = "A naïve café. 中文かな한글 [MASK] e\u0301 aaaa bbb";
   Rng rng(5);
   for (int i = 0; i < 500; ++i) {

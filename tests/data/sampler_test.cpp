@@ -55,7 +55,7 @@ TEST(Sampler, TheGlobalBatchIsTheSameForAnyNumberOfWorkers) {
   EXPECT_NE(sampler.batch(0), sampler.batch(7)) << "the foil: another epoch, another order";
 }
 
-TEST(Sampler, EveryExampleOnceAnEpochAndTheLastBatchIsKept) {
+TEST(Sampler, VisitsEveryExampleOnceAndKeepsTheLastBatch) {
   for (const int64_t size : {1, 15, 16, 17, 103}) {
     Sampler sampler(size, 16, 3, true);
     for (int64_t epoch = 0; epoch < 3; ++epoch) {
@@ -74,7 +74,7 @@ TEST(Sampler, EveryExampleOnceAnEpochAndTheLastBatchIsKept) {
   EXPECT_EQ(Sampler(103, 16, 3, true).examples_in(6), 7);
 }
 
-TEST(Sampler, TheOrderIsAFunctionOfSeedAndEpochAlone) {
+TEST(Sampler, OrderDependsOnlyOnSeedAndEpoch) {
   EXPECT_EQ(epoch_order(50, 1, 2, true), epoch_order(50, 1, 2, true));
   EXPECT_NE(epoch_order(50, 1, 2, true), epoch_order(50, 1, 3, true));
   EXPECT_NE(epoch_order(50, 1, 2, true), epoch_order(50, 2, 2, true));
@@ -83,7 +83,7 @@ TEST(Sampler, TheOrderIsAFunctionOfSeedAndEpochAlone) {
   EXPECT_EQ(epoch_order(8, 42, 0, true), (Ids{0, 2, 5, 4, 6, 3, 7, 1}));
 }
 
-TEST(Sampler, WithoutShufflingTheFilesOrderStays) {
+TEST(Sampler, WithoutShufflingKeepsTheFilesOrder) {
   Sampler sampler(10, 4, 9, false);
   EXPECT_EQ(sampler.batch(0), (Ids{0, 1, 2, 3}));
   EXPECT_EQ(sampler.batch(2), (Ids{8, 9}));
@@ -93,7 +93,7 @@ TEST(Sampler, WithoutShufflingTheFilesOrderStays) {
   EXPECT_NE(Sampler(10, 4, 9, true).batch(0), (Ids{0, 1, 2, 3}));
 }
 
-TEST(Sampler, RefusesWhatCannotBeCut) {
+TEST(Sampler, RejectsInvalidSizes) {
   EXPECT_THROW(Sampler(10, 0, 1, true), ConfigError);
   EXPECT_THROW(Sampler(0, 4, 1, true), DataError);
   EXPECT_EQ(Sampler(3, INT64_MAX, 1, true).steps_per_epoch(), 1);

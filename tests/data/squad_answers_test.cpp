@@ -55,7 +55,7 @@ TEST_F(Answers, SpansAreInTheWindowInOrderAndNotTooLong) {
   EXPECT_THROW(best_spans(dataset_, 0, std::vector<float>(6), logits({})), InternalError);
 }
 
-TEST_F(Answers, TheBestOfAllWindowsIsTheContextsOwnText) {
+TEST_F(Answers, BestAnswerOfAllWindowsIsTextOfTheContext) {
   std::vector<FeatureAnswers> all{best_spans(dataset_, 0, logits({{3, 5}}), logits({{4, 5}})),
                                   best_spans(dataset_, 1, logits({{4, 6}}), logits({{5, 5}})),
                                   best_spans(dataset_, 2, logits({}), logits({}))};
@@ -77,7 +77,7 @@ TEST_F(Answers, TheBestOfAllWindowsIsTheContextsOwnText) {
   EXPECT_EQ(final_answers(dataset_, {}), (std::vector<std::string>{"", ""}));
 }
 
-TEST_F(Answers, OnlyVersionTwoMayAnswerNothing) {
+TEST_F(Answers, OnlyVersionTwoAllowsEmptyAnswers) {
   // The null score of a question is the least of its windows': 8 here, 2 less than the best span.
   const std::vector<FeatureAnswers> all{best_spans(dataset_, 0, logits({{0, 20}, {3, 5}}), logits({{4, 5}})),
                                         best_spans(dataset_, 1, logits({{0, 4}}), logits({{0, 4}})),

@@ -70,7 +70,7 @@ TEST(SquadDataset, WindowsOverlapByTheStride) {
   EXPECT_EQ(dataset.collate({}, 0).size(), 0);
 }
 
-TEST(SquadDataset, AnAnswerInsideAWordTakesThePieceItIsIn) {
+TEST(SquadDataset, AnswerInsideAWordMapsToItsPiece) {
   const text::WordPiece tokenizer(test::vocabulary_of({"a", "##b", "##c", "d"}), text::rules_for(true));
   const std::vector<std::string> contexts{"d ábc d"};
   const std::vector<corpora::Question> questions{
@@ -87,7 +87,7 @@ TEST(SquadDataset, AnAnswerInsideAWordTakesThePieceItIsIn) {
       << "as transformers: the last piece that begins at or before it";
 }
 
-TEST(SquadDataset, WindowsMustMoveOn) {
+TEST(SquadDataset, RejectsWindowsThatCannotAdvance) {
   const std::vector<std::string> contexts{"w1"};
   const auto fault = [&](WindowOptions options) {
     return sentence<ConfigError>([&] { SquadDataset({}, contexts, numbered(), options); });
@@ -100,7 +100,7 @@ TEST(SquadDataset, WindowsMustMoveOn) {
   EXPECT_NE(fault({.max_length = 384, .stride = -1, .max_question = 64}), "");
 }
 
-TEST(SquadOracle, OneFeatureAsTransformersMakesIt) {
+TEST(SquadOracle, FeatureMatchesTransformers) {
   SYNCOPATE_NEED_SHARED(oracle, "oracles/qa");
   const auto expected = nlohmann::json::parse(syncopate::test::read_text(oracle / "expect.json"));
   const text::WordPiece tokenizer = text::WordPiece::load(oracle);
@@ -130,7 +130,7 @@ TEST(SquadOracle, OneFeatureAsTransformersMakesIt) {
   EXPECT_GT(dataset.size(), 1) << "what is cut off is in the next window";
 }
 
-TEST(SquadShared, EveryAnswerOfTheTrainingFileComesBackFromItsWindow) {
+TEST(SquadShared, EveryTrainingAnswerIsRecoveredFromItsWindow) {
   SYNCOPATE_NEED_SHARED(folder, "data/squad_v1.1");
   SYNCOPATE_NEED_SHARED(vocabulary, "data/bert_vocab/vocab.txt");
   corpora::SquadTask task = corpora::load_squad(folder, corpora::Purpose::kTrain);

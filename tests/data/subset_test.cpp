@@ -25,7 +25,7 @@ class Drawn : public Dataset {
   }
 };
 
-TEST(Subset, RenumbersExamplesButNotWhatIsRandomAboutThem) {
+TEST(Subset, RenumbersExamplesButKeepsTheirRandomDraws) {
   const auto whole = std::make_shared<Drawn>();
   const Subset subset(whole, {7, 2, 9});
   EXPECT_EQ(subset.size(), 3);
@@ -37,7 +37,7 @@ TEST(Subset, RenumbersExamplesButNotWhatIsRandomAboutThem) {
   EXPECT_EQ(subset.collate({}, 5).size(), 0);
 }
 
-TEST(Subset, RefusesNumbersOutside) {
+TEST(Subset, RejectsIndicesOutOfRange) {
   const auto whole = std::make_shared<Drawn>();
   EXPECT_THROW(Subset(whole, {10}), InternalError);
   EXPECT_THROW(Subset(whole, {-1}), InternalError);

@@ -39,7 +39,7 @@ TEST(TextDataset, PadsToTheLongestOfTheBatch) {
   EXPECT_EQ(shorter.at("input_ids").scalar_type(), at::kLong);
 }
 
-TEST(TextDataset, CutsToTheMaximalLength) {
+TEST(TextDataset, TruncatesToMaxLength) {
   const TextDataset data(kExamples, tokenizer(), 7);
   const tensor::Batch batch = data.collate(std::vector<int64_t>{3}, kEvaluationDraw);
   EXPECT_TRUE(at::equal(batch.at("input_ids"), rows({2, 5, 5, 3, 6, 6, 3}, 7)));

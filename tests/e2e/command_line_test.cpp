@@ -41,7 +41,7 @@ class CommandLine : public testing::Test {
   std::string data_;
 };
 
-TEST_F(CommandLine, ARunLeavesItsRecordsAndAModelThatCanBeUsed) {
+TEST_F(CommandLine, TrainLeavesRecordsAndAUsableModel) {
   const CommandResult result =
       train("run", {"--strategy", "ddp", "--workers", "2", "--epochs", "12", "--json", "--accumulate", "2"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -94,7 +94,7 @@ TEST_F(CommandLine, ARunLeavesItsRecordsAndAModelThatCanBeUsed) {
   EXPECT_DOUBLE_EQ(right / 20.0, printed["eval"]["accuracy"].get<double>());
 }
 
-TEST_F(CommandLine, TrainingGoesOnFromAModelFolder) {
+TEST_F(CommandLine, TrainsFromAModelFolder) {
   ASSERT_EQ(train("first", {"--strategy", "single", "--epochs", "8"}).exit_code, 0);
   const CommandResult again = train("second", {"--strategy", "single", "--steps", "1", "--model",
                                                folder_ / "first/model", "--lr", "0", "--json"});
@@ -105,7 +105,7 @@ TEST_F(CommandLine, TrainingGoesOnFromAModelFolder) {
             read_text(folder_ / "second/model/model.safetensors"));
 }
 
-TEST_F(CommandLine, ResumingWhatIsDoneSaysTheSameAgain) {
+TEST_F(CommandLine, ResumingAFinishedRunPrintsTheSameResult) {
   const Words settings{"--strategy", "all-reduce", "--workers", "2", "--steps", "9", "--json"};
   const CommandResult first = train("run", settings);
   ASSERT_EQ(first.exit_code, 0) << first.err;
@@ -117,7 +117,7 @@ TEST_F(CommandLine, ResumingWhatIsDoneSaysTheSameAgain) {
   EXPECT_EQ(complaint(train("run", settings), 2).find("syncopate: "), 0u) << "a run is not overwritten";
 }
 
-TEST_F(CommandLine, ALossThatIsNotANumberIsCodeFive) {
+TEST_F(CommandLine, DivergenceExitsWithFive) {
   for (const char* workers : {"1", "2"}) {
     const CommandResult result =
         train(std::string("run") + workers, {"--strategy", "ddp", "--workers", workers, "--steps", "40",
@@ -126,7 +126,7 @@ TEST_F(CommandLine, ALossThatIsNotANumberIsCodeFive) {
   }
 }
 
-TEST_F(CommandLine, TheProgramTrainsAsTransformersDoes) {
+TEST_F(CommandLine, TrainingMatchesTransformers) {
   SYNCOPATE_NEED_SHARED(oracle, "oracles/tiny-bert-cls");
   const Json trace = Json::parse(read_text(oracle / "trace.json"));
   std::string rows = "index\tsentence1\tsentence2\tlabel\n";
@@ -175,7 +175,7 @@ TEST_F(CommandLine, TheProgramTrainsAsTransformersDoes) {
   EXPECT_GT(furthest("foil", {"--strategy", "single", "--weight-decay", "0"}), 5e-6);
 }
 
-TEST_F(CommandLine, TokenizeShowsWhatAModelSees) {
+TEST_F(CommandLine, TokenizePrintsIdsTypesAndTokens) {
   write_text(folder_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\n##s\n,\n");
   write_text(folder_ / "texts", "Hello, worlds\n\n");
   const CommandResult plain = run({"tokenize", "--vocab", folder_ / "vocab.txt", folder_ / "texts"});
@@ -195,7 +195,7 @@ TEST_F(CommandLine, TokenizeShowsWhatAModelSees) {
   EXPECT_EQ(bare.out.substr(0, 17), "{\"ids\":[5,8,6,7],");
 }
 
-TEST_F(CommandLine, CompareRunsTheRowsAndResumesByLooking) {
+TEST_F(CommandLine, CompareRunsRowsAndSkipsFinishedOnes) {
   write_text(folder_ / "x.toml",
              "title = \"two ways\"\n[settings]\ntask = \"sst2\"\ndata = \"" + data_ +
                  "\"\nglobal_batch = 8\nmax_length = 16\nepochs = 2\nthreads = 1\n"
@@ -212,7 +212,7 @@ TEST_F(CommandLine, CompareRunsTheRowsAndResumesByLooking) {
   EXPECT_NE(again.err.find("done before"), std::string::npos) << again.err;
 }
 
-TEST_F(CommandLine, HelpAndVersionAreThere) {
+TEST_F(CommandLine, PrintsHelpAndVersion) {
   EXPECT_EQ(run({"--version"}).out.substr(0, 10), "syncopate ");
   for (const char* command : {"train", "evaluate", "predict", "tokenize", "compare"}) {
     const CommandResult help = run({command, "--help"});
@@ -221,7 +221,7 @@ TEST_F(CommandLine, HelpAndVersionAreThere) {
   }
 }
 
-TEST_F(CommandLine, WrongSettingsAreOneSentenceAndCodeTwo) {
+TEST_F(CommandLine, BadSettingsExitWithTwo) {
   expect_complaint(run({"trian"}), 2, "did you mean \"train\"?");
   expect_complaint(train("a", {"--stratgy", "ddp"}), 2, "unknown option --stratgy; did you mean --strategy?");
   expect_complaint(train("a", {"--strategy", "dpd"}), 2, "unknown strategy \"dpd\"; did you mean \"ddp\"?");
@@ -246,7 +246,7 @@ TEST_F(CommandLine, WrongSettingsAreOneSentenceAndCodeTwo) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a")) << "a run that never began leaves nothing";
 }
 
-TEST_F(CommandLine, WrongDataIsOneSentenceAndCodeThree) {
+TEST_F(CommandLine, BadDataExitsWithThree) {
   const Words workers{"--strategy", "ddp", "--workers", "2"};
   const auto with_data = [&](const std::string& train_text) {
     std::filesystem::create_directories(folder_ / "bad");
@@ -265,7 +265,7 @@ TEST_F(CommandLine, WrongDataIsOneSentenceAndCodeThree) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "b"));
 }
 
-TEST_F(CommandLine, WrongModelFoldersAreOneSentenceAndCodeThree) {
+TEST_F(CommandLine, BadModelFoldersExitWithThree) {
   ASSERT_EQ(train("good", {"--strategy", "single", "--steps", "1"}).exit_code, 0);
   const std::filesystem::path good = folder_ / "good/model";
   const auto score = [&](const std::filesystem::path& model) {
@@ -301,7 +301,7 @@ TEST_F(CommandLine, WrongModelFoldersAreOneSentenceAndCodeThree) {
                    "sentence1");
 }
 
-TEST_F(CommandLine, AFullDiskAtACheckpointIsOneSentenceAndLeavesNoHalfFile) {
+TEST_F(CommandLine, FullDiskAtACheckpointLeavesNoPartialFile) {
   if (!namespaces_allowed()) GTEST_SKIP() << "this system allows no namespaces of one's own";
   // A disk of 3 MB in a mount namespace of its own: the records fit, the checkpoint (5 MB) does not.
   const std::string script =
@@ -318,7 +318,7 @@ TEST_F(CommandLine, AFullDiskAtACheckpointIsOneSentenceAndLeavesNoHalfFile) {
   EXPECT_EQ(result.out, "0\n") << "no half-written file is left";
 }
 
-TEST_F(CommandLine, OutputThatCannotBeWrittenIsNotSilent) {
+TEST_F(CommandLine, ReportsUnwritableOutput) {
   write_text(folder_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n");
   write_text(folder_ / "texts", "hello\n");
   const std::string command =
@@ -328,7 +328,7 @@ TEST_F(CommandLine, OutputThatCannotBeWrittenIsNotSilent) {
   expect_complaint(run_command({"sh", "-c", command + folder_.path().string()}), 3, "cannot read");
 }
 
-TEST_F(CommandLine, ARunThatDiedBeforeItsFirstCheckpointStartsAnew) {
+TEST_F(CommandLine, RestartsARunThatDiedBeforeItsFirstCheckpoint) {
   EXPECT_EQ(
       train("run", {"--strategy", "ddp", "--workers", "2", "--set", "comm.fault=1:3:forward:kill"}).exit_code,
       4);
@@ -337,7 +337,7 @@ TEST_F(CommandLine, ARunThatDiedBeforeItsFirstCheckpointStartsAnew) {
   EXPECT_EQ(losses_of(folder_ / "run").size(), 7u);
 }
 
-TEST_F(CommandLine, TheRoomCheckerFindsAForbiddenInclude) {
+TEST_F(CommandLine, RoomCheckFindsForbiddenIncludes) {
   std::filesystem::create_directories(folder_ / "tree/cmake");
   std::filesystem::create_directories(folder_ / "tree/syncopate/base");
   std::filesystem::copy(source_dir() / "cmake/rooms.cmake", folder_ / "tree/cmake/rooms.cmake");
@@ -351,7 +351,7 @@ TEST_F(CommandLine, TheRoomCheckerFindsAForbiddenInclude) {
   }
 }
 
-TEST_F(CommandLine, AnOwnModelBuildsAgainstTheInstalledCopy) {
+TEST_F(CommandLine, ExampleBuildsAgainstTheInstalledLibrary) {
   const std::string prefix = folder_ / "installed", build = folder_ / "example";
   std::string libtorch = SYNCOPATE_PREFIXES;
   std::replace(libtorch.begin(), libtorch.end(), ':', ';');

@@ -132,7 +132,7 @@ TEST_F(FamilyCommands, QuestionsAboutWordNet) {
   EXPECT_TRUE(record["eval"].contains("f1"));
 }
 
-TEST_F(FamilyCommands, ImagesWithOneBatchNorm) {
+TEST_F(FamilyCommands, ImagesWithSyncBatchNorm) {
   const Words settings{"--set", "model.batch_norm=sync", "--optimizer", "sgd", "--lr", "0.05"};
   Words alone = settings;
   alone.insert(alone.end(), {"--strategy", "single"});

@@ -78,7 +78,7 @@ TEST_F(Starts, ImagesFromARunWithAFreshHead) {
   EXPECT_FALSE(same("fresh", "second", "layer1.0.conv1."));
 }
 
-TEST_F(Starts, AnExperimentOfTwoPhases) {
+TEST_F(Starts, ExperimentWithTwoPhases) {
   const std::string common = "threads = 1\nglobal_batch = 8\nsteps = 3\nmax_length = 16\n";
   const std::string table =
       "task = \"csv\"\ntext = \"text\"\nlabel = \"label\"\ndata = \"" + data_for("csv") + "\"\n";
@@ -118,7 +118,7 @@ TEST_F(Starts, HalfPrecisionIsNotUsedWhereItIsSlower) {
   expect_complaint(train("csv", "none", {"--precision", "fp8"}), 2, "fp8");
 }
 
-TEST_F(Starts, AGpuThatIsNotThereIsOneSentence) {
+TEST_F(Starts, RejectsAMissingGpu) {
   if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "there is one here";
   expect_complaint(train("csv", "none", {"--device", "cuda"}), 2, "--device cuda asks for a GPU");
   expect_complaint(train("csv", "none", {"--device", "cuda:1", "--strategy", "ddp", "--workers", "2"}), 2,
@@ -127,7 +127,7 @@ TEST_F(Starts, AGpuThatIsNotThereIsOneSentence) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "none"));
 }
 
-TEST_F(Starts, BadInputIsOneSentenceWithTheCodeOfItsKind) {
+TEST_F(Starts, BadInputExitsWithItsCode) {
   const auto table = [&](const std::string& text, const Words& more = {}) {
     write_text(folder_ / "bad.csv", text);
     Words words{"--data", folder_ / "bad.csv"};
@@ -164,7 +164,7 @@ TEST_F(Starts, BadInputIsOneSentenceWithTheCodeOfItsKind) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "bad"));
 }
 
-TEST_F(Starts, ALossThatIsNotANumberAtTheLastStepIsCodeFiveForQuestionsToo) {
+TEST_F(Starts, DivergenceAtTheLastStepExitsWithFive) {
   for (const char* task : {"squad", "idx"}) {
     expect_complaint(
         train(task, "bad",

@@ -80,7 +80,7 @@ TEST_F(Golden, TanhGeluMisses) {
   EXPECT_GT(loss_error(), 10 * kLossTolerance);
 }
 
-TEST_F(Golden, AnotherEpsilonOfTheNormMisses) {
+TEST_F(Golden, OtherLayerNormEpsilonMisses) {
   config_.layer_norm_eps = 1e-3;
   EXPECT_GT(loss_error(), 10 * kLossTolerance);
 }

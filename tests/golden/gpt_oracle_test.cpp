@@ -46,7 +46,7 @@ Errors errors_of(nn::Gpt& model, const Expected& expected) {
           std::abs(loss.sum.item<double>() / static_cast<double>(loss.count) / expected.loss - 1)};
 }
 
-TEST(GptOracle, LogitsAndLossOfHuggingFacesModel) {
+TEST(GptOracle, LogitsAndLossMatchHuggingFace) {
   SYNCOPATE_NEED_SHARED(folder, "oracles/gpt2");
   const Expected expected = read_expected(folder);
   for (const bool plain : {false, true}) {

@@ -66,7 +66,7 @@ Errors masked_errors(const at::Tensor& logits_MV, const tensor::Loss& loss, cons
           std::abs(mean / expected["loss"].get<double>() - 1)};
 }
 
-TEST_F(HeadsOracle, MaskedWordsAsHuggingFaceGivesThem) {
+TEST_F(HeadsOracle, MaskedWordsMatchHuggingFace) {
   SYNCOPATE_NEED_SHARED(folder, "oracles/mlm");
   const Json expected = expected_in(folder);
   const tensor::Batch batch = masked_batch(folder, expected);
@@ -160,7 +160,7 @@ Errors question_errors(nn::BertQuestionAnswering& model, const tensor::Batch& ba
                1)};
 }
 
-TEST_F(HeadsOracle, QuestionsAsHuggingFaceAnswersThem) {
+TEST_F(HeadsOracle, QuestionsMatchHuggingFace) {
   SYNCOPATE_NEED_SHARED(folder, "oracles/qa");
   const Json expected = expected_in(folder);
   const tensor::Batch batch = question_dataset(folder, expected).collate(std::vector<int64_t>{0}, 0);
@@ -222,7 +222,7 @@ void expect_gradients_agree(const std::filesystem::path& folder, const tensor::B
       << "padding that is read";
 }
 
-TEST_F(HeadsOracle, GradientsOfTheFastPathAreThoseOfThePlainOne) {
+TEST_F(HeadsOracle, FastPathGradientsMatchReference) {
   SYNCOPATE_NEED_SHARED(masked, "oracles/mlm");
   SYNCOPATE_NEED_SHARED(asked, "oracles/qa");
   const auto example = [](int64_t length, int64_t seed) {

@@ -144,7 +144,7 @@ TEST_F(Oracle, FoilsOfTheOptimizerMissTheLosses) {
   EXPECT_GT(loss_error(oracles, same_config, same_batch, eps), 10 * kLossTolerance);
 }
 
-TEST_F(Oracle, WithoutTheScaleOfTheScoresTheLogitsDiffer) {
+TEST_F(Oracle, WithoutScoreScalingTheLogitsDiffer) {
   SYNCOPATE_NEED_SHARED(oracles, "oracles/tiny-bert-cls");
   const Trace trace = read_trace(oracles);
   const auto loaded = nn::load_bert<nn::BertClassifier>(oracles, {.seed = 0});
@@ -155,7 +155,7 @@ TEST_F(Oracle, WithoutTheScaleOfTheScoresTheLogitsDiffer) {
   EXPECT_GT(worst_of_largest(loaded.model->forward(trace.batches[0]), trace.first_logits), 1e-2);
 }
 
-TEST_F(Oracle, FoldersWithOtherHeadsLoadAndSaySo) {
+TEST_F(Oracle, FoldersWithOtherHeadsLoadWithANote) {
   SYNCOPATE_NEED_SHARED(oracles, "oracles");
   for (const char* name : {"mlm", "qa"}) {
     const auto loaded = nn::load_bert<nn::BertClassifier>(oracles / name, {.num_labels = 4, .seed = 0});

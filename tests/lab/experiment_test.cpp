@@ -28,7 +28,7 @@ TEST(Experiment, TheQuickstartHasFourRowsOnTheSameBatch) {
   EXPECT_EQ(experiment.rows[3].spec.comm.workers, 2);
 }
 
-TEST(Experiment, ARowChangesWhatItNames) {
+TEST(Experiment, RowsOverrideSharedSettings) {
   const test::TempDir folder;
   test::write_text(
       folder / "x.toml",
@@ -73,7 +73,7 @@ TEST(Experiment, RowsStartFromPhasesByName) {
             std::string::npos);
 }
 
-TEST(Experiment, SaysWhatIsWrongAndWhere) {
+TEST(Experiment, ErrorsSayWhatIsWrongAndWhere) {
   EXPECT_NE(complaint("[[row]\n").find("x.toml:1: "), std::string::npos);
   EXPECT_NE(complaint("").find("lists nothing to run"), std::string::npos);
   EXPECT_NE(complaint("[setings]\n[[row]]\n").find("did you mean \"settings\"?"), std::string::npos);

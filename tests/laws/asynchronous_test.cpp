@@ -31,7 +31,7 @@ Rig in_lockstep(int workers, int servers) {
   return rig;
 }
 
-TEST(Asynchronous, OneFreeWorkerIsSingleBitForBit) {
+TEST(Asynchronous, OneWorkerMatchesSingleBitForBit) {
   const Trace reference = train(rig_for("single", 1));
   ASSERT_EQ(reference.losses.size(), 50u);
   Rig shared_state = rig_for("hogwild", 1), bounded = rig_for("parameter-server", 1);
@@ -52,7 +52,7 @@ TEST(Asynchronous, OneFreeWorkerIsSingleBitForBit) {
 class Servers : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Workers, Servers, testing::Values(2, 3, 4));
 
-TEST_P(Servers, InLockstepAreAllReduceBitForBit) {
+TEST_P(Servers, LockstepMatchesAllReduceBitForBit) {
   const Trace reference = train(rig_for("all-reduce", GetParam()));
   const Trace served = train(in_lockstep(GetParam(), 1));
   EXPECT_EQ(reference.losses, served.losses);
@@ -78,7 +78,7 @@ TEST_P(Servers, InLockstepAreAllReduceBitForBit) {
   EXPECT_FALSE(at::equal(train(foil).parameters[0], reference.parameters[0]));
 }
 
-TEST(Asynchronous, EveryTicketIsOneUpdateAndAllReplicasEndAsOne) {
+TEST(Asynchronous, EveryTicketIsOneUpdateAndReplicasEndEqual) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     for (const std::string staleness : {"inf", "1"}) {
       Rig rig = rig_for(strategy, 3);
@@ -102,7 +102,7 @@ TEST(Asynchronous, EveryTicketIsOneUpdateAndAllReplicasEndAsOne) {
   }
 }
 
-TEST(Asynchronous, WhatIsEvaluatedIsWhatIsSavedBitForBit) {
+TEST(Asynchronous, EvaluatedModelIsTheSavedModelBitForBit) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     const TempDir folder;
     Rig rig = rig_for(strategy, 3);
@@ -129,7 +129,7 @@ TEST(Asynchronous, WhatIsEvaluatedIsWhatIsSavedBitForBit) {
   }
 }
 
-TEST(Asynchronous, ResumingIsNeverHavingStoppedWhereNothingRaces) {
+TEST(Asynchronous, ResumesBitForBitWithoutRaces) {
   Rig shared_state = rig_for("hogwild", 1);
   shared_state.strategy.state = "shared";
   for (const Rig& straight : {rig_for("hogwild", 1), shared_state, rig_for("parameter-server", 1),
@@ -154,7 +154,7 @@ TEST(Asynchronous, ResumingIsNeverHavingStoppedWhereNothingRaces) {
   }
 }
 
-TEST(Asynchronous, ACheckpointHoldsEveryProcessesOwnState) {
+TEST(Asynchronous, CheckpointHoldsTheStateOfEveryProcess) {
   const TempDir folder;
   Rig rig = rig_for("hogwild", 3);
   rig.checkpoint = folder / "checkpoint.safetensors";

@@ -22,7 +22,7 @@ Rig rig_for(const std::string& strategy, int workers) {
   return rig;
 }
 
-TEST(Balanced, TheGradientStaysThatOfTheGlobalMean) {
+TEST(Balanced, GradientStaysThatOfTheGlobalMean) {
   for (const std::string strategy : {"ddp", "all-reduce", "gather-scatter"}) {
     const Rig equal = rig_for(strategy, 3);
     Rig balanced = equal;
@@ -39,7 +39,7 @@ TEST(Balanced, TheGradientStaysThatOfTheGlobalMean) {
   }
 }
 
-TEST(Balanced, ResumingGoesOnWithTheSharesOfTheCheckpoint) {
+TEST(Balanced, ResumesWithTheSharesOfTheCheckpoint) {
   const TempDir folder;
   Rig straight = rig_for("ddp", 2);
   straight.dropout = 0.1;  // noise follows the place in a worker's batch, so that shares show in the bits
@@ -55,7 +55,7 @@ TEST(Balanced, ResumingGoesOnWithTheSharesOfTheCheckpoint) {
   EXPECT_NE(train(second).losses, after.losses);
 }
 
-TEST(Control, AllStopAtTheStepThatTheFirstRanksClockSays) {
+TEST(Control, TimeLimitStopsAllRanksAtTheSameStep) {
   Rig rig = rig_for("ddp", 3);
   rig.time_limit = 10;
   rig.steps_per_second = {1.3, 0.2, 5};  // by themselves they would stop after steps 13, 2 and 50
@@ -69,7 +69,7 @@ TEST(Control, AllStopAtTheStepThatTheFirstRanksClockSays) {
   EXPECT_EQ(whole.ended, (std::vector<std::string>(3, "steps")));
 }
 
-TEST(Control, WorkersThatRunFreeStopByTheFirstRanksClockToo) {
+TEST(Control, TimeLimitStopsAsynchronousWorkers) {
   Rig rig = rig_for("hogwild", 2);
   rig.time_limit = 10;
   rig.steps_per_second = {1.3, 0.2};
@@ -79,7 +79,7 @@ TEST(Control, WorkersThatRunFreeStopByTheFirstRanksClockToo) {
   EXPECT_EQ(trace.ended, (std::vector<std::string>(2, "time limit")));
 }
 
-TEST(Control, APlateauEndsTheRunOnAllRanksAndCutsTheRate) {
+TEST(Control, PlateauCutsTheRateAndStopsAllRanks) {
   Rig rig = rig_for("all-reduce", 3);
   rig.optim.schedule = "constant";
   rig.optim.warmup = 0;

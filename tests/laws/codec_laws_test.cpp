@@ -62,7 +62,7 @@ MakeAverager coded(const std::string& name, double ratio) {
 class CodecLaw : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Workers, CodecLaw, testing::Values(2, 3, 4));
 
-TEST_P(CodecLaw, TheIdentityAndAllOfTopKAreAllReduceBitForBit) {
+TEST_P(CodecLaw, LosslessCodecsMatchAllReduceBitForBit) {
   const Trace reference = train(rig_with("none", GetParam(), "all-reduce"));
   expect_same_bits(reference, train(overlapped(GetParam(), coded("none", 1))));
   expect_same_bits(reference, train(overlapped(GetParam(), coded("top-k", 1))));
@@ -74,7 +74,7 @@ TEST_P(CodecLaw, TheIdentityAndAllOfTopKAreAllReduceBitForBit) {
   EXPECT_GT(relative_difference(reference, foil), 1e-4);
 }
 
-TEST_P(CodecLaw, PowerSgdAtFullRankIsAllReduce) {
+TEST_P(CodecLaw, FullRankPowerSgdMatchesAllReduce) {
   Rig full = rig_with("power-sgd", GetParam());
   full.codec.rank = 16;
   full.codec.warmup = 0;
@@ -97,7 +97,7 @@ TEST_P(CodecLaw, PowerSgdAtFullRankIsAllReduce) {
   EXPECT_GT(relative_difference(reference, by_sgd(overlapped(GetParam(), forced(2)))), 1e-4);
 }
 
-TEST_P(CodecLaw, EveryCodecKeepsReplicasEqualAndLearns) {
+TEST_P(CodecLaw, ReplicasStayEqualAndLearn) {
   for (const std::string codec :
        {"fp16", "bf16", "int8", "int4", "top-k", "random-k", "power-sgd", "one-bit"}) {
     for (const std::string strategy : {"ddp", "all-reduce"}) {
@@ -121,7 +121,7 @@ TEST_P(CodecLaw, EveryCodecKeepsReplicasEqualAndLearns) {
   }
 }
 
-TEST_P(CodecLaw, OneBitBeforeItsWarmUpEndsIsPlain) {
+TEST_P(CodecLaw, OneBitIsUncompressedDuringWarmUp) {
   const Trace reference = train(rig_with("none", GetParam()));
   Rig late = rig_with("one-bit", GetParam());
   late.codec.warmup = 20;
@@ -130,7 +130,7 @@ TEST_P(CodecLaw, OneBitBeforeItsWarmUpEndsIsPlain) {
   EXPECT_NE(reference.losses, train(late).losses);
 }
 
-TEST(CodecLaws, ResumingIsNeverHavingStoppedBitForBit) {
+TEST(CodecLaws, ResumesBitForBit) {
   for (const std::string codec : {"int8", "top-k", "random-k", "power-sgd", "one-bit", "bf16"}) {
     const TempDir folder;
     Rig straight = rig_with(codec, 3);
@@ -171,7 +171,7 @@ TEST(CodecLaws, SgdWithOneBitLearns) {
   EXPECT_LT(trace.losses.back(), trace.losses.front());
 }
 
-TEST(CodecLaws, WhatCannotBeIsAnErrorThatSaysWhatToChoose) {
+TEST(CodecLaws, RejectsCodecsTheStrategyCannotUse) {
   const auto error_of = [](const std::string& strategy, const std::string& codec,
                            const std::function<void(spec::RunSpec&)>& change) -> std::string {
     spec::RunSpec spec;

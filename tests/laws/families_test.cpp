@@ -49,7 +49,7 @@ class Families : public testing::Test {
   TempDir folder_;
 };
 
-TEST_F(Families, MaskedWordsOfManyWorkersAreThoseOfOne) {
+TEST_F(Families, MaskedWordsDoNotDependOnTheNumberOfWorkers) {
   const spec::RunSpec spec = spec_of("mlm");
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   EXPECT_GT(one.eval.measures.at("perplexity"), 1);
@@ -60,7 +60,7 @@ TEST_F(Families, MaskedWordsOfManyWorkersAreThoseOfOne) {
   EXPECT_GT(difference(one.losses, wrong.losses), 1e-3);
 }
 
-TEST_F(Families, NextWordsOfManyWorkersAreThoseOfOne) {
+TEST_F(Families, NextWordsDoNotDependOnTheNumberOfWorkers) {
   const spec::RunSpec spec = spec_of("clm");
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   FamilyRun foil = with_workers(spec, 2);
@@ -68,7 +68,7 @@ TEST_F(Families, NextWordsOfManyWorkersAreThoseOfOne) {
   EXPECT_GT(difference(one.losses, train(foil).losses), 1e-4);
 }
 
-TEST_F(Families, QuestionsOfManyWorkersAreThoseOfOne) {
+TEST_F(Families, QuestionsDoNotDependOnTheNumberOfWorkers) {
   spec::RunSpec spec = spec_of("squad");
   spec.optim.eps = 1e-5;  // a window has few places with a gradient worth the name
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
@@ -79,7 +79,7 @@ TEST_F(Families, QuestionsOfManyWorkersAreThoseOfOne) {
   EXPECT_GT(difference(one.losses, train(with_workers(other, 2)).losses), 1e-3);
 }
 
-TEST_F(Families, TablesOfManyWorkersAreThoseOfOne) {
+TEST_F(Families, TablesDoNotDependOnTheNumberOfWorkers) {
   const spec::RunSpec spec = spec_of("csv");
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   FamilyRun foil = with_workers(spec, 2);
@@ -87,7 +87,7 @@ TEST_F(Families, TablesOfManyWorkersAreThoseOfOne) {
   EXPECT_GT(difference(one.losses, train(foil).losses), 1e-4);
 }
 
-TEST_F(Families, ImagesOfManyWorkersAreThoseOfOneWhenBatchNormSpansThem) {
+TEST_F(Families, ImagesWithSyncBatchNormDoNotDependOnTheNumberOfWorkers) {
   const spec::RunSpec spec = spec_of("idx");
   ASSERT_TRUE(spec.task.augment) << "crops and flips depend on the example alone";
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
@@ -112,7 +112,7 @@ TEST_F(Families, ImagesWithFewerExamplesThanWorkersInTheLastBatch) {
   expect_workers_equal(spec, 1e-5, 1e-5);
 }
 
-TEST_F(Families, AccumulatingIsOneLargerBatch) {
+TEST_F(Families, AccumulationMatchesOneLargerBatch) {
   const spec::RunSpec spec = spec_of("mlm");
   const FamilyTrace whole = train(with_workers(spec, 1));
   spec::RunSpec parts = spec;
@@ -131,7 +131,7 @@ TEST_F(Families, AccumulatingIsOneLargerBatch) {
   EXPECT_GT(difference(batch.losses, train(with_workers(images, 1)).losses), 1e-2);
 }
 
-TEST_F(Families, ASubsetIsTheSameForEveryStrategyAndNumberOfWorkers) {
+TEST_F(Families, SubsetDoesNotDependOnStrategyOrWorkers) {
   for (const char* task : {"mlm", "clm", "squad", "csv", "idx"}) {
     spec::RunSpec spec = spec_of(task);
     spec.task.limit = 9;
@@ -164,7 +164,7 @@ TEST_F(Families, ASubsetIsTheSameForEveryStrategyAndNumberOfWorkers) {
   }
 }
 
-TEST_F(Families, ResumingIsNeverHavingStoppedBitForBit) {
+TEST_F(Families, ResumesBitForBit) {
   const auto expect_resumes = [&](spec::RunSpec spec, int workers, const std::string& name,
                                   const std::string& strategy = "ddp") {
     spec.model.dropout = 0.1;

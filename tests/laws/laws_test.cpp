@@ -33,7 +33,7 @@ void expect_replicas_equal(const Trace& trace) {
 class Law : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Workers, Law, testing::Values(2, 3, 4));
 
-TEST_P(Law, WorkersTimesBatchIsOneWorkerWithTheWholeBatch) {
+TEST_P(Law, WorkersMatchOneWorkerWithTheWholeBatch) {
   const Trace whole = train(rig_for("single", 1));
   ASSERT_EQ(whole.losses.size(), 50u);
   for (const std::string strategy : {"gather-scatter", "all-reduce", "ddp"}) {
@@ -47,7 +47,7 @@ TEST_P(Law, WorkersTimesBatchIsOneWorkerWithTheWholeBatch) {
   EXPECT_GT(difference(whole.losses, train(foil).losses), 1e-3);
 }
 
-TEST_P(Law, UnevenWorkersAreWeighedByTheirExamples) {
+TEST_P(Law, UnevenWorkersAreWeightedByTheirExamples) {
   Rig one = rig_for("single", 1), many = rig_for("all-reduce", GetParam());
   one.global_batch = many.global_batch = 11;  // shares of different sizes for 2, 3 and 4 workers
   const Trace whole = train(one);
@@ -56,7 +56,7 @@ TEST_P(Law, UnevenWorkersAreWeighedByTheirExamples) {
   EXPECT_GT(difference(whole.losses, train(many).losses), 1e-4);
 }
 
-TEST_P(Law, GatherScatterIsAllReduceBitForBit) {
+TEST_P(Law, GatherScatterMatchesAllReduceBitForBit) {
   const Trace reference = train(rig_for("all-reduce", GetParam()));
   expect_same_bits(reference, train(rig_for("gather-scatter", GetParam())));
   Rig foil = rig_for("gather-scatter", GetParam());
@@ -64,14 +64,14 @@ TEST_P(Law, GatherScatterIsAllReduceBitForBit) {
   EXPECT_NE(reference.losses, train(foil).losses);
 }
 
-TEST_P(Law, OneCallOverAllGradientsIsOnePerParameterBitForBit) {
+TEST_P(Law, WholeExchangeMatchesPerParameterBitForBit) {
   const Trace reference = train(rig_for("all-reduce", GetParam()));
   Rig whole = rig_for("all-reduce", GetParam());
   whole.strategy.whole = true;
   expect_same_bits(reference, train(whole));
 }
 
-TEST_P(Law, DdpIsAllReduceBitForBit) {
+TEST_P(Law, DdpMatchesAllReduceBitForBit) {
   Rig plain = rig_for("all-reduce", GetParam());
   plain.dropout = 0.1;
   plain.optim.clip = 1;
@@ -92,7 +92,7 @@ TEST_P(Law, DdpIsAllReduceBitForBit) {
   EXPECT_NE(reference.losses, train(foil).losses);
 }
 
-TEST_P(Law, AccumulatingIsOneLargerBatch) {
+TEST_P(Law, AccumulationMatchesOneLargerBatch) {
   const Trace whole = train(rig_for("single", 1));
   for (const std::string strategy : {"all-reduce", "ddp"}) {
     Rig rig = rig_for(strategy, GetParam());
@@ -106,7 +106,7 @@ TEST_P(Law, AccumulatingIsOneLargerBatch) {
   EXPECT_GT(difference(whole.losses, train(foil).losses), 1e-3);
 }
 
-TEST_P(Law, FewerExamplesThanWorkersInTheLastBatchWeighRight) {
+TEST_P(Law, LastBatchMayHaveFewerExamplesThanWorkers) {
   for (const std::string strategy : {"all-reduce", "ddp"}) {
     Rig one = rig_for("single", 1), many = rig_for(strategy, GetParam());
     one.examples = many.examples = 25;  // batches of 12, 12 and 1: some ranks have no example in the third
@@ -114,7 +114,7 @@ TEST_P(Law, FewerExamplesThanWorkersInTheLastBatchWeighRight) {
   }
 }
 
-TEST_P(Law, ResumingIsNeverHavingStoppedBitForBit) {
+TEST_P(Law, ResumesBitForBit) {
   for (const std::string strategy : {"all-reduce", "ddp"}) {
     const TempDir folder;
     Rig straight = rig_for(strategy, GetParam());
@@ -143,7 +143,7 @@ TEST_P(Law, ResumingIsNeverHavingStoppedBitForBit) {
   }
 }
 
-TEST(Laws, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
+TEST(Laws, SeedDeterminesTheBits) {
   Rig rig = rig_for("ddp", 2);
   rig.dropout = 0.1;
   const Trace reference = train(rig);

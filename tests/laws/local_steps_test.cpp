@@ -41,7 +41,7 @@ bool same_bits(const Trace& a, const Trace& b) {
 class LocalLaw : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Workers, LocalLaw, testing::Values(2, 3, 4));
 
-TEST_P(LocalLaw, AnAverageInEveryStepOfSgdIsAllReduce) {
+TEST_P(LocalLaw, AveragingEveryStepWithSgdMatchesAllReduce) {
   // Whole batches; shares of different sizes; a last batch with examples for one rank alone.
   for (const auto& [batch, examples] : {std::pair<int64_t, int64_t>{12, 72}, {11, 70}, {12, 25}}) {
     Rig reference = with_sgd(rig_for("all-reduce", GetParam())),
@@ -58,7 +58,7 @@ TEST_P(LocalLaw, AnAverageInEveryStepOfSgdIsAllReduce) {
   }
 }
 
-TEST_P(LocalLaw, DiLoCoWithARateOfOneAndNoMomentumIsLocalSgd) {
+TEST_P(LocalLaw, DiLoCoWithRateOneAndNoMomentumMatchesLocalSgd) {
   Rig outer = with_sgd(rig_for("diloco", GetParam()));  // Adam makes much of a gradient that is nearly zero
   outer.optim.momentum = 0.9;
   outer.global_batch = 11;
@@ -73,7 +73,7 @@ TEST_P(LocalLaw, DiLoCoWithARateOfOneAndNoMomentumIsLocalSgd) {
   EXPECT_GT(difference(expected.parameters[0], momentum.parameters[0]), 1e-3);
 }
 
-TEST_P(LocalLaw, SwitchingAtTheEndIsDdpBitForBit) {
+TEST_P(LocalLaw, PostLocalStartAtTheEndMatchesDdpBitForBit) {
   Rig ddp = rig_for("ddp", GetParam());
   ddp.optim.clip = 1;
   ddp.dropout = 0.1;
@@ -146,7 +146,7 @@ std::vector<std::pair<std::string, Rig>> variants(int workers) {
   return all;
 }
 
-TEST_P(LocalLaw, ResumingIsNeverHavingStoppedBitForBit) {
+TEST_P(LocalLaw, ResumesBitForBit) {
   for (auto& [name, rig] : variants(GetParam())) {
     const TempDir folder;
     rig.examples = 301;
@@ -172,7 +172,7 @@ TEST_P(LocalLaw, ResumingIsNeverHavingStoppedBitForBit) {
   }
 }
 
-TEST_P(LocalLaw, EverythingInACheckpointMatters) {
+TEST_P(LocalLaw, EveryCheckpointEntryMatters) {
   for (auto& [name, rig] : variants(GetParam())) {
     if (name == "reset" || name == "post-local") continue;
     const TempDir folder;
@@ -197,7 +197,7 @@ TEST_P(LocalLaw, EverythingInACheckpointMatters) {
   }
 }
 
-TEST_P(LocalLaw, EvaluatingLeavesTrainingUntouched) {
+TEST_P(LocalLaw, EvaluationDoesNotAffectTraining) {
   for (const auto& [name, rig] : variants(GetParam())) {
     Rig looking = rig;
     looking.eval_every = 1;
@@ -208,7 +208,7 @@ TEST_P(LocalLaw, EvaluatingLeavesTrainingUntouched) {
   }
 }
 
-TEST_P(LocalLaw, BytesOnTheirWayCountWhereAnEvaluationWaitsForThem) {
+TEST_P(LocalLaw, EvaluationCountsTheBytesItWaitsFor) {
   Rig rig = rig_for("local-sgd", GetParam());
   rig.examples = 600;
   rig.strategy.every = 7;
@@ -225,7 +225,7 @@ TEST_P(LocalLaw, BytesOnTheirWayCountWhereAnEvaluationWaitsForThem) {
   EXPECT_LT(watched, quiet + 5000);
 }
 
-TEST_P(LocalLaw, BetweenAveragesNothingIsSent) {
+TEST_P(LocalLaw, SendsNothingBetweenAverages) {
   Rig rig = rig_for("local-sgd", GetParam());
   rig.examples = 600;  // the run is less than an epoch
   const auto expect_silence = [](const Trace& trace, int64_t apart, const std::string& name) {
@@ -252,7 +252,7 @@ TEST_P(LocalLaw, BetweenAveragesNothingIsSent) {
   for (const double bytes : train(rig).bytes) EXPECT_GT(bytes, 0);
 }
 
-TEST(LocalLaws, AccumulatingIsOneLargerBatch) {
+TEST(LocalLaws, AccumulationMatchesOneLargerBatch) {
   const Trace whole = train(with_sgd(rig_for("local-sgd", 2)));
   Rig parts = with_sgd(rig_for("local-sgd", 2));
   parts.accumulate = 3;
@@ -261,7 +261,7 @@ TEST(LocalLaws, AccumulatingIsOneLargerBatch) {
   EXPECT_GT(difference(whole.parameters[0], train(parts).parameters[0]), 1e-4);
 }
 
-TEST(LocalLaws, OneWorkerHasNobodyToAgreeWith) {
+TEST(LocalLaws, OneLocalSgdWorkerMatchesSingleBitForBit) {
   const Trace single = train(rig_for("single", 1));
   Rig rig = rig_for("local-sgd", 1);
   EXPECT_TRUE(same_bits(single, train(rig)));

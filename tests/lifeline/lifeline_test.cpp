@@ -99,7 +99,7 @@ TEST(Lifeline, GetWaitsForTheKeyAndGivesUpAtItsDeadline) {
   EXPECT_EQ(one->get("late", kLong), "here") << "a late answer must not be taken for another's";
 }
 
-TEST(Lifeline, AKilledProcessIsNamedWithWhatItDid) {
+TEST(Lifeline, NamesAKilledProcessAndItsPhase) {
   LifelineServer server(options(3));
   const auto zero = line(server.port(), 0, 3), one = line(server.port(), 1, 3);
   Child two("LifelineChild", child("member", server.port(), 2, 3));
@@ -118,7 +118,7 @@ TEST(Lifeline, AKilledProcessIsNamedWithWhatItDid) {
   EXPECT_EQ(sentence(server.failure()), "rank 2 died during backward of step 17");
 }
 
-TEST(Lifeline, AStoppedProcessIsNamedAfterTheTimeout) {
+TEST(Lifeline, NamesAStoppedProcessAfterTheTimeout) {
   const milliseconds timeout(4000);
   LifelineServer server(options(2, timeout));
   const auto zero = line(server.port(), 0, 2, timeout);
@@ -133,7 +133,7 @@ TEST(Lifeline, AStoppedProcessIsNamedAfterTheTimeout) {
   EXPECT_NE(failure->sentence.find("during backward of step 17"), std::string::npos) << failure->sentence;
 }
 
-TEST(Lifeline, TheDeathOfTheHostIsKnownAndWhatItDid) {
+TEST(Lifeline, ReportsTheDeathOfTheHostAndItsPhase) {
   const int port = free_port();
   Child zero("LifelineChild", child("host", port, 0, 2));
   const auto one = line(port, 1, 2);
@@ -143,7 +143,7 @@ TEST(Lifeline, TheDeathOfTheHostIsKnownAndWhatItDid) {
   EXPECT_EQ(sentence(one->await_failure(kLong)), "rank 0 died during evaluation of step 5");
 }
 
-TEST(Lifeline, ADeadlineBlamesTheRankThatIsNotWaiting) {
+TEST(Lifeline, TimeoutBlamesTheRankThatIsNotWaiting) {
   const milliseconds timeout(10000);
   LifelineServer server(options(3, timeout));
   const auto zero = line(server.port(), 0, 3, timeout), one = line(server.port(), 1, 3, timeout),
@@ -157,7 +157,7 @@ TEST(Lifeline, ADeadlineBlamesTheRankThatIsNotWaiting) {
   EXPECT_EQ(two->blame("all_reduce", 21).sentence, failure.sentence) << "the first failure stays";
 }
 
-TEST(Lifeline, ARankThatNeverComesIsNamed) {
+TEST(Lifeline, NamesARankThatNeverJoins) {
   LifelineServer server(options(3));
   const auto zero = line(server.port(), 0, 3), two = line(server.port(), 2, 3);
   try {
@@ -168,7 +168,7 @@ TEST(Lifeline, ARankThatNeverComesIsNamed) {
   }
 }
 
-TEST(Lifeline, AReportIsPassedOnAndTheFirstOneWins) {
+TEST(Lifeline, ForwardsTheFirstReport) {
   LifelineServer server(options(3));
   const auto zero = line(server.port(), 0, 3), one = line(server.port(), 1, 3);
   auto two = line(server.port(), 2, 3);
@@ -187,7 +187,7 @@ TEST(Lifeline, AReportIsPassedOnAndTheFirstOneWins) {
   EXPECT_EQ(server.failure()->exit_code, 3);
 }
 
-TEST(Lifeline, AGoodbyeIsNoFailureAndHangingUpIsOne) {
+TEST(Lifeline, GoodbyeIsNoFailureButDisconnectingIs) {
   LifelineServer server(options(3));
   const auto zero = line(server.port(), 0, 3);
   auto one = line(server.port(), 1, 3), two = line(server.port(), 2, 3);
@@ -199,7 +199,7 @@ TEST(Lifeline, AGoodbyeIsNoFailureAndHangingUpIsOne) {
   EXPECT_EQ(sentence(zero->await_failure(kLong)), "rank 2 died during start-up");
 }
 
-TEST(Lifeline, TheServersOrderlyEndIsNoFailureAndItsDeathIsOne) {
+TEST(Lifeline, ServerShutdownIsNoFailureButItsDeathIs) {
   for (const bool orderly : {true, false}) {
     auto server = std::make_unique<LifelineServer>(options(1));
     const auto zero = line(server->port(), 0, 1);
@@ -210,7 +210,7 @@ TEST(Lifeline, TheServersOrderlyEndIsNoFailureAndItsDeathIsOne) {
   }
 }
 
-TEST(Lifeline, TheLastResortComesWhenNobodyReacts) {
+TEST(Lifeline, LastResortRunsWhenNobodyReacts) {
   LifelineServer server(options(3));
   const auto zero = line(server.port(), 0, 3), one = line(server.port(), 1, 3);
   auto two = line(server.port(), 2, 3);
@@ -238,7 +238,7 @@ std::string complaint(Act act) {
   return "no complaint";
 }
 
-TEST(Lifeline, ATakenPortIsNamed) {
+TEST(Lifeline, NamesATakenPort) {
   const LifelineServer first(options(1));
   lifeline::LifelineServerOptions second = options(1);
   second.port = first.port();
@@ -251,13 +251,13 @@ TEST(Lifeline, ATakenPortIsNamed) {
             std::string::npos);
 }
 
-TEST(Lifeline, NobodyThereIsACommErrorThatNamesTheAddress) {
+TEST(Lifeline, UnreachableServerErrorNamesTheAddress) {
   const int port = free_port();
   const auto connect = [&] { Lifeline({{"127.0.0.1", port}, 0, 1, kLong, milliseconds(300), ""}); };
   EXPECT_NE(complaint(connect).find(fmt::format("cannot reach 127.0.0.1:{}", port)), std::string::npos);
 }
 
-TEST(Lifeline, AServerThatStartsLaterIsFound) {
+TEST(Lifeline, WaitsForAServerThatStartsLater) {
   const int port = free_port();
   std::unique_ptr<LifelineServer> server;
   std::thread later([&] {
@@ -271,7 +271,7 @@ TEST(Lifeline, AServerThatStartsLaterIsFound) {
   EXPECT_EQ(zero->add("x", 1), 1);
 }
 
-TEST(Lifeline, WhoDoesNotBelongIsTurnedAway) {
+TEST(Lifeline, RejectsWrongKeysSizesAndRanks) {
   lifeline::LifelineServerOptions where = options(2);
   where.key = "secret";
   LifelineServer server(where);
@@ -290,7 +290,7 @@ TEST(Lifeline, WhoDoesNotBelongIsTurnedAway) {
   EXPECT_FALSE(server.failure());
 }
 
-TEST(Lifeline, AnAddressIsReadWhole) {
+TEST(Lifeline, ParsesOnlyWholeAddresses) {
   EXPECT_EQ(lifeline::parse_address("node1:29500")->text(), "node1:29500");
   EXPECT_EQ(lifeline::parse_address("[::1]:80")->host, "::1");
   EXPECT_EQ(lifeline::parse_address("[::1]:80")->text(), "[::1]:80");

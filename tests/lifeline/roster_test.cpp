@@ -28,12 +28,12 @@ TEST_F(RollTest, NobodyIsOverdueBeforeTheTimeout) {
   EXPECT_FALSE(roll.overdue(start + milliseconds(9500))) << "who said goodbye need not answer";
 }
 
-TEST_F(RollTest, APauseOfTheServerIsNobodysFault) {
+TEST_F(RollTest, ServerPauseBlamesNobody) {
   roll.excuse(std::chrono::seconds(100));
   EXPECT_FALSE(roll.overdue(start + milliseconds(100500)));
 }
 
-TEST_F(RollTest, TheSilentRankIsToBlameBeforeTheBusyOne) {
+TEST_F(RollTest, BlamesTheSilentRankBeforeTheBusyOne) {
   const Roster::Time now = start + milliseconds(8000);
   roll.beat(0, true, now);
   roll.beat(1, false, now);
@@ -51,7 +51,7 @@ TEST_F(RollTest, TheSilentRankIsToBlameBeforeTheBusyOne) {
   EXPECT_NE(early.find("while rank 3 had finished"), std::string::npos) << early;
 }
 
-TEST(Roster, WhoNeverCameIsToBlameFirst) {
+TEST(Roster, BlamesRanksThatNeverJoinedFirst) {
   const Roster::Time now = std::chrono::steady_clock::now();
   Roster roll(3, milliseconds(9000), now);
   roll.joined(0, now);

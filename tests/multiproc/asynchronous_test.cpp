@@ -61,7 +61,7 @@ Words operator+(Words a, const Words& b) {
   return a;
 }
 
-TEST_F(Asynchronous, OneFreeWorkerIsSingleBitForBit) {
+TEST_F(Asynchronous, OneWorkerMatchesSingleBitForBit) {
   const Words common{"--steps", "30", "--dropout", "0.1"};
   const auto reference = trained("single", Words{"--strategy", "single"} + common);
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
@@ -74,7 +74,7 @@ TEST_F(Asynchronous, OneFreeWorkerIsSingleBitForBit) {
   EXPECT_NE(file(reference, "model/model.safetensors"), file(foil, "model/model.safetensors"));
 }
 
-TEST_F(Asynchronous, ServersInLockstepAreAllReduceBitForBitAtTwoWorkers) {
+TEST_F(Asynchronous, LockstepServersMatchAllReduceBitForBitAtTwoWorkers) {
   const Words common{"--workers", "2", "--steps", "30", "--dropout", "0.1"};
   const auto reference = trained("all-reduce", Words{"--strategy", "all-reduce"} + common);
   const auto served = trained("served", kLockstep + common);
@@ -84,7 +84,7 @@ TEST_F(Asynchronous, ServersInLockstepAreAllReduceBitForBitAtTwoWorkers) {
   EXPECT_NE(file(reference, "model/model.safetensors"), file(foil, "model/model.safetensors"));
 }
 
-TEST_F(Asynchronous, WhatWasEvaluatedIsWhatWasSavedBitForBit) {
+TEST_F(Asynchronous, EvaluatedModelIsTheSavedModelBitForBit) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     // Twenty test examples in four batches, of which the two workers take two each.
     const auto run = trained(strategy, {"--strategy", strategy, "--workers", "2", "--steps", "25",
@@ -124,7 +124,7 @@ TEST_F(Asynchronous, ASlowWorkerDoesNotSlowTheOthers) {
   EXPECT_LE(updates.at(0).get<int64_t>() - updates.at(1).get<int64_t>(), 3 * 5) << updates.dump();
 }
 
-TEST_F(Asynchronous, InterruptedAndResumedItGoesOnWhereItWas) {
+TEST_F(Asynchronous, ResumesWhereItWasInterrupted) {
   const std::vector<Words> settings{{"--strategy", "hogwild", "--workers", "1"},
                                     {"--strategy", "parameter-server", "--workers", "1"},
                                     kLockstep + Words{"--workers", "2", "--set", "strategy.servers=2"}};
@@ -145,7 +145,7 @@ TEST_F(Asynchronous, InterruptedAndResumedItGoesOnWhereItWas) {
   }
 }
 
-TEST_F(Asynchronous, ARunGoesOnWithAnotherNumberOfServers) {
+TEST_F(Asynchronous, ResumesWithADifferentNumberOfServers) {
   const Words all = kLockstep + Words{"--workers", "2", "--clip", "0", "--schedule", "constant", "--warmup"};
   const auto straight = trained("straight", all + Words{"3", "--steps", "30"});
   const auto run = trained("run", all + Words{"3", "--steps", "12"});
@@ -155,7 +155,7 @@ TEST_F(Asynchronous, ARunGoesOnWithAnotherNumberOfServers) {
   EXPECT_NE(file(straight, "model/model.safetensors"), file(foil, "model/model.safetensors"));
 }
 
-TEST_F(Asynchronous, SeveralFreeWorkersResumeWithoutLosingOrRepeatingATicket) {
+TEST_F(Asynchronous, WorkersResumeWithoutLosingOrRepeatingTickets) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     const Words all{"--strategy", strategy, "--workers", "2", "--steps", "400"};
     const auto run = folder_ / strategy;
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(at.param.strategy).substr(0, 4) + std::to_string(at.param.rank) + at.param.phase;
     });
 
-TEST_P(KilledFreeRank, EndsAllOthersAndIsNamedAndLeavesNothingBehind) {
+TEST_P(KilledFreeRank, IsNamedStopsTheOthersAndLeavesNothingBehind) {
   const Death death = GetParam();
   const auto before = shared_memory_files();
   const CommandResult result =
@@ -208,7 +208,7 @@ TEST_P(KilledFreeRank, EndsAllOthersAndIsNamedAndLeavesNothingBehind) {
   EXPECT_EQ(shared_memory_files(), before);
 }
 
-TEST_F(Asynchronous, AHangingWorkerIsGivenUpAtTheDeadline) {
+TEST_F(Asynchronous, HangingWorkerIsGivenUpAtTheTimeout) {
   for (const Words& strategy : {Words{"--strategy", "hogwild"}, Words{"--strategy", "parameter-server"},
                                 Words{"--strategy", "parameter-server", "--set", "strategy.staleness=2"}}) {
     const CommandResult result =
@@ -220,7 +220,7 @@ TEST_F(Asynchronous, AHangingWorkerIsGivenUpAtTheDeadline) {
   }
 }
 
-TEST_F(Asynchronous, StartedByHandTheLastRanksAreServers) {
+TEST_F(Asynchronous, LastRanksAreServersWhenStartedByHand) {
   const std::string master = "127.0.0.1:" + std::to_string(29200 + ::getpid() % 200);
   std::vector<std::unique_ptr<Process>> ranks;
   for (int rank = 0; rank < 3; ++rank) {
@@ -237,7 +237,7 @@ TEST_F(Asynchronous, StartedByHandTheLastRanksAreServers) {
   EXPECT_EQ(sum(result_of(folder_ / "run").at("updates")), 20);
 }
 
-TEST_F(Asynchronous, OnSeveralMachinesHogwildPointsToTheParameterServer) {
+TEST_F(Asynchronous, HogwildRejectsSeveralMachines) {
   if (!namespaces_allowed()) GTEST_SKIP() << "this system allows no namespaces of one's own";
   const std::string master = "127.0.0.1:" + std::to_string(29400 + ::getpid() % 200);
   std::vector<std::unique_ptr<Process>> ranks;
@@ -264,7 +264,7 @@ TEST_F(Asynchronous, OnSeveralMachinesHogwildPointsToTheParameterServer) {
     EXPECT_NE(said.find("use the strategy parameter-server instead"), std::string::npos) << said;
 }
 
-TEST_F(Asynchronous, BadSettingsAreOneSentence) {
+TEST_F(Asynchronous, RejectsBadSettings) {
   const Words server{"--strategy", "parameter-server", "--steps", "5"};
   expect_complaint(server + Words{"--workers", "2", "--set", "strategy.servers=3"},
                    "more than the 2 workers");
@@ -277,7 +277,7 @@ TEST_F(Asynchronous, BadSettingsAreOneSentence) {
   expect_complaint({"--strategy", "hogwild", "--set", "comm.slow=fast"}, "comm.slow must be RANK:FACTOR");
 }
 
-TEST_F(Asynchronous, ALossThatIsNoNumberEndsTheRunByTheRankThatSawIt) {
+TEST_F(Asynchronous, DivergenceExitsWithFive) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     const CommandResult result =
         train(strategy, {"--strategy", strategy, "--workers", "2", "--steps", "200", "--lr", "1e30", "--clip",
@@ -290,7 +290,7 @@ TEST_F(Asynchronous, ALossThatIsNoNumberEndsTheRunByTheRankThatSawIt) {
 /// Several processes on one GPU.
 class Cuda : public Asynchronous {};
 
-TEST_F(Cuda, FreeWorkersShareAGpu) {
+TEST_F(Cuda, AsynchronousWorkersShareAGpu) {
   if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU";
   const Words common{"--device", "cuda", "--steps", "40", "--clip", "1"};
   const auto losses = [&](const std::string& name, const Words& flags) {

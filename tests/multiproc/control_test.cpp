@@ -29,7 +29,7 @@ class Course : public testing::Test {
   std::string data_;
 };
 
-TEST_F(Course, TheTimeLimitEndsARunInOrderAndAMoreGenerousOneGoesOn) {
+TEST_F(Course, TimeLimitStopsARunAndALongerOneResumesIt) {
   Words settings{"--workers", "2", "--strategy", "ddp", "--steps", "1000000", "--time-limit", "2"};
   const CommandResult ended = train("run", settings);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
@@ -51,7 +51,7 @@ TEST_F(Course, TheTimeLimitEndsARunInOrderAndAMoreGenerousOneGoesOn) {
   EXPECT_EQ(lines("run", "loss_0.txt"), steps + 7);
 }
 
-TEST_F(Course, BalancedSharesAreOfTheGlobalBatchAndInTheRecord) {
+TEST_F(Course, BalancedSharesSumToTheGlobalBatchAndAreRecorded) {
   for (const std::string strategy : {"ddp", "data-parallel"}) {
     const CommandResult done = train(strategy, {"--workers", "2", "--strategy", strategy, "--steps", "40",
                                                 "--balance", "--set", "train.balance_every=8"});
@@ -65,7 +65,7 @@ TEST_F(Course, BalancedSharesAreOfTheGlobalBatchAndInTheRecord) {
   EXPECT_FALSE(result_of("equal").contains("shares"));
 }
 
-TEST_F(Course, SettingsOutOfRangeAreOneSentence) {
+TEST_F(Course, RejectsSettingsOutOfRange) {
   for (const Words& wrong :
        {Words{"--patience", "-1"}, Words{"--time-limit", "-3"}, Words{"--set", "optim.plateau_factor=0"},
         Words{"--set", "optim.plateau_patience=0"}, Words{"--balance", "--strategy", "local-sgd"},

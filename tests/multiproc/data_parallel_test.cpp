@@ -31,7 +31,7 @@ class DataParallel : public testing::Test {
   std::string data_;
 };
 
-TEST_F(DataParallel, ThreadsGiveTheBitsOfProcesses) {
+TEST_F(DataParallel, ThreadsMatchProcessesBitForBit) {
   const Words common{"--workers", "2", "--steps", "30", "--dropout", "0.1", "--accumulate", "2"};
   const auto with = [&](const std::string& name, const std::string& strategy, Words more) {
     more.insert(more.end(), common.begin(), common.end());
@@ -45,7 +45,7 @@ TEST_F(DataParallel, ThreadsGiveTheBitsOfProcesses) {
   EXPECT_NE(file(processes, "model/model.safetensors"), file(foil, "model/model.safetensors"));
 }
 
-TEST_F(DataParallel, OneProcessThatStopsInOrderAndResumes) {
+TEST_F(DataParallel, OneProcessStopsAndResumes) {
   const Words settings{"--workers", "2", "--strategy", "data-parallel", "--steps", "150", "--dropout", "0.1"};
   const auto reference = trained("straight", settings);
   const auto run = folder_ / "stopped";
@@ -63,7 +63,7 @@ TEST_F(DataParallel, OneProcessThatStopsInOrderAndResumes) {
   expect_same_bits(reference, run);
 }
 
-TEST_F(DataParallel, TheFirstCauseIsWhatTheUserSees) {
+TEST_F(DataParallel, ReportsTheFirstCause) {
   const Words settings{"--workers", "3", "--strategy", "data-parallel", "--steps", "30", "--lr", "1e30"};
   const CommandResult diverged = run_command(train_command(data_, folder_ / "diverged", settings));
   EXPECT_EQ(diverged.exit_code, 5) << diverged.err;
@@ -76,7 +76,7 @@ TEST_F(DataParallel, TheFirstCauseIsWhatTheUserSees) {
   EXPECT_NE(missing.err.find("nowhere"), std::string::npos) << missing.err;
 }
 
-TEST_F(DataParallel, AWorkerThatHangsEndsTheRun) {
+TEST_F(DataParallel, HangingWorkerEndsTheRun) {
   const CommandResult hung =
       run_command(train_command(data_, folder_ / "hung",
                                 {"--workers", "2", "--strategy", "data-parallel", "--steps", "30",
@@ -85,7 +85,7 @@ TEST_F(DataParallel, AWorkerThatHangsEndsTheRun) {
   EXPECT_NE(hung.err.find("rank 1 did not answer for 2 s"), std::string::npos) << hung.err;
 }
 
-TEST_F(DataParallel, OtherProcessesAreRefused) {
+TEST_F(DataParallel, RejectsOtherLaunchers) {
   const CommandResult by_hand = run_command(train_command(
       data_, folder_ / "hand",
       {"--strategy", "data-parallel", "--rank", "0", "--world-size", "2", "--master", "127.0.0.1:29999"}));

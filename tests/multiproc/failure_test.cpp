@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Death{2, 4, "evaluation"}, Death{0, 6, "checkpoint"}, Death{1, 6, "checkpoint"}),
     [](const auto& at) { return std::string(at.param.phase) + std::to_string(at.param.rank); });
 
-TEST_P(KilledRank, EndsAllOthersWithinThreeSecondsAndIsNamed) {
+TEST_P(KilledRank, IsNamedAndStopsTheOthersWithinThreeSeconds) {
   const Death death = GetParam();
   const CommandResult result =
       run_command(command("run", {"--workers", "3", "--eval-every", "4", "--save-every", "6", "--set",
@@ -65,7 +65,7 @@ TEST_P(KilledRank, EndsAllOthersWithinThreeSecondsAndIsNamed) {
   EXPECT_TRUE(processes_with(folder_.path().string()).empty());
 }
 
-TEST_F(Failure, AFrozenWorkerIsGivenUpAtTheDeadline) {
+TEST_F(Failure, FrozenWorkerIsGivenUpAtTheTimeout) {
   const CommandResult result = run_command(
       command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.fault=1:4:forward:stop"}));
   EXPECT_LT(seconds_since_last_step("run"), 4.0 + 3.0);
@@ -75,7 +75,7 @@ TEST_F(Failure, AFrozenWorkerIsGivenUpAtTheDeadline) {
   EXPECT_TRUE(processes_with(folder_.path().string()).empty());
 }
 
-TEST_F(Failure, AHangingWorkerIsGivenUpAtTheDeadline) {
+TEST_F(Failure, HangingWorkerIsGivenUpAtTheTimeout) {
   const CommandResult result = run_command(
       command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.fault=2:4:backward:hang"}));
   EXPECT_LT(seconds_since_last_step("run"), 4.0 + 3.0);
@@ -111,7 +111,7 @@ TEST_F(Failure, CtrlCTwiceStopsAtOnce) {
   EXPECT_TRUE(processes_with(folder_.path().string()).empty());
 }
 
-TEST_F(Failure, AWorkerAloneStopsInOrderToo) {
+TEST_F(Failure, SingleWorkerStopsCleanly) {
   Process alone(train_command(data_, folder_ / "run", {"--strategy", "single", "--steps", "100000"}));
   ASSERT_TRUE(alone.until([&] { return steps("run") > 3; })) << alone.err();
   alone.signal(SIGINT);
@@ -119,7 +119,7 @@ TEST_F(Failure, AWorkerAloneStopsInOrderToo) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/checkpoint.safetensors"));
 }
 
-TEST_F(Failure, StartedByHandTheSurvivorsNameTheDeadThemselves) {
+TEST_F(Failure, SurvivorsStartedByHandNameTheDeadRank) {
   for (const int dead : {0, 1}) {
     const std::string name = "run" + std::to_string(dead);
     const std::string master = "127.0.0.1:" + std::to_string(29700 + dead + ::getpid() % 200);
@@ -144,7 +144,7 @@ TEST_F(Failure, StartedByHandTheSurvivorsNameTheDeadThemselves) {
   }
 }
 
-TEST_F(Failure, ATakenPortIsOneSentence) {
+TEST_F(Failure, ReportsATakenPort) {
   const std::string port = std::to_string(29950 + ::getpid() % 40);
   Process holder({"python3", "-c",
                   "import socket,sys,time;s=socket.socket();s.bind(('127.0.0.1'," + port +

@@ -50,7 +50,7 @@ TEST_F(Launchers, TorchrunStartsWorkers) {
   EXPECT_EQ(read_text(folder_ / "torchrun/loss_1.txt"), reference());
 }
 
-TEST_F(Launchers, SlurmsVariablesCountInsideAStep) {
+TEST_F(Launchers, SlurmVariablesCountInsideAStep) {
   const auto variables = [&](int rank, bool step) {
     std::vector<std::string> all{"SLURM_PROCID=" + std::to_string(rank),
                                  "SLURM_NTASKS=2",
@@ -74,7 +74,7 @@ TEST_F(Launchers, SlurmsVariablesCountInsideAStep) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "script/loss_1.txt"));
 }
 
-TEST_F(Launchers, WorkersWinsOverAnInheritedEnvironment) {
+TEST_F(Launchers, WorkersFlagOverridesAnInheritedEnvironment) {
   const CommandResult result =
       run_command(command("run", {"--workers", "2"}),
                   {"RANK=5", "WORLD_SIZE=9", "LOCAL_RANK=5", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=1"});
@@ -82,7 +82,7 @@ TEST_F(Launchers, WorkersWinsOverAnInheritedEnvironment) {
   EXPECT_EQ(read_text(folder_ / "run/loss_1.txt"), reference());
 }
 
-TEST_F(Launchers, ARunOnOneMachineListensOnLoopbackAlone) {
+TEST_F(Launchers, OneMachineListensOnLoopbackOnly) {
   Process run(
       train_command(data_, folder_ / "run", {"--strategy", "ddp", "--workers", "2", "--steps", "100000"}));
   ASSERT_TRUE(run.until([&] { return !read_text(folder_ / "run/steps.jsonl").empty(); })) << run.err();
@@ -113,7 +113,7 @@ double loopback_bytes(const Words& command) {
   return result.out.empty() ? 0 : std::stod(result.out);
 }
 
-TEST_F(Launchers, TheBytesReportedAreThoseThatTheInterfaceCounted) {
+TEST_F(Launchers, ReportedBytesMatchTheInterface) {
   if (!namespaces_allowed()) GTEST_SKIP() << "this system allows no namespaces of one's own";
   for (const std::string strategy : {"gather-scatter", "all-reduce", "ddp"}) {
     for (const int workers : {2, 3}) {

@@ -38,7 +38,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return largest;
 }
 
-TEST_F(Processes, WorkersTimesBatchIsOneWorkerWithTheWholeBatch) {
+TEST_F(Processes, WorkersMatchOneWorkerWithTheWholeBatch) {
   const auto whole = losses_of(trained("single", {"--strategy", "single", "--steps", "50"}));
   ASSERT_EQ(whole.size(), 50u);
   const auto two = trained("two", {"--strategy", "ddp", "--workers", "2", "--steps", "50"});
@@ -51,7 +51,7 @@ TEST_F(Processes, WorkersTimesBatchIsOneWorkerWithTheWholeBatch) {
   EXPECT_NE(file(two, "loss_0.txt"), file(two, "loss_1.txt"));
 }
 
-TEST_F(Processes, GatherScatterAndDdpAreAllReduceBitForBitAtTwoRanks) {
+TEST_F(Processes, GatherScatterAndDdpMatchAllReduceBitForBitAtTwoRanks) {
   const Words common{"--workers", "2", "--steps", "30", "--dropout", "0.1"};
   const auto with = [&](const std::string& strategy, Words more) {
     more.insert(more.end(), common.begin(), common.end());
@@ -68,7 +68,7 @@ TEST_F(Processes, GatherScatterAndDdpAreAllReduceBitForBitAtTwoRanks) {
   EXPECT_NE(file(reference, "model/model.safetensors"), file(foil, "model/model.safetensors"));
 }
 
-TEST_F(Processes, InterruptedAndResumedIsNeverHavingStopped) {
+TEST_F(Processes, ResumesBitForBit) {
   const Words settings{"--workers", "2",         "--strategy", "ddp",          "--steps",
                        "150",       "--dropout", "0.1",        "--eval-every", "40"};
   const auto reference = trained("straight", settings);
@@ -99,7 +99,7 @@ TEST_F(Processes, InterruptedAndResumedIsNeverHavingStopped) {
   EXPECT_NE(other.err.find("model.dropout was 0.1 and is 0.2 now"), std::string::npos) << other.err;
 }
 
-TEST_F(Processes, AnAverageInEveryStepOfSgdIsAllReduceAndDiLoCoAtOneIsLocalSgd) {
+TEST_F(Processes, AveragingEveryStepMatchesAllReduceAndDiLoCoAtRateOneMatchesLocalSgd) {
   const Words common{"--workers", "3",     "--steps",          "20",          "--clip", "0", "--lr",
                      "0.05",      "--set", "optim.momentum=0", "--optimizer", "sgd"};
   const auto with = [&](Words more) {
@@ -116,7 +116,7 @@ TEST_F(Processes, AnAverageInEveryStepOfSgdIsAllReduceAndDiLoCoAtOneIsLocalSgd) 
   EXPECT_LT(difference(local, with(outer)), 2e-6);
 }
 
-TEST_F(Processes, LocalStepsInterruptedAndResumedAreNeverHavingStopped) {
+TEST_F(Processes, LocalStepsResumeBitForBit) {
   const std::vector<Words> kinds{
       {"--strategy", "local-sgd", "--set", "strategy.every=4", "--set", "strategy.overlap_average=true",
        "--set", "strategy.moments=average"},
@@ -145,7 +145,7 @@ TEST_F(Processes, LocalStepsInterruptedAndResumedAreNeverHavingStopped) {
   }
 }
 
-TEST_F(Processes, ACodecThatLosesNothingIsNoneAndOthersSendLess) {
+TEST_F(Processes, LosslessCodecMatchesNoneAndOthersSendLess) {
   const auto with = [&](const std::string& codec, const Words& more = {}) {
     Words words{"--workers", "3", "--steps", "20", "--clip", "0", "--strategy", "ddp", "--codec", codec};
     words.insert(words.end(), more.begin(), more.end());
@@ -168,7 +168,7 @@ TEST_F(Processes, ACodecThatLosesNothingIsNoneAndOthersSendLess) {
   }
 }
 
-TEST_F(Processes, WithCodecsInterruptedAndResumedIsNeverHavingStopped) {
+TEST_F(Processes, CodecsResumeBitForBit) {
   for (const std::string codec : {"int4", "power-sgd", "one-bit"}) {
     Words settings{"--workers", "2",     "--steps",        "150",   "--dropout",   "0.1", "--codec",
                    codec,       "--set", "codec.warmup=5", "--set", "codec.rank=1"};
@@ -188,7 +188,7 @@ TEST_F(Processes, WithCodecsInterruptedAndResumedIsNeverHavingStopped) {
   }
 }
 
-TEST_F(Processes, ResumingWithOtherThreadsSaysThatTheBitsMayDiffer) {
+TEST_F(Processes, ResumingWithOtherThreadsWarns) {
   const Words settings{"--strategy", "single", "--steps", "20", "--save-every", "10"};
   const auto run = trained("run", settings);
   Words again = settings;
@@ -199,7 +199,7 @@ TEST_F(Processes, ResumingWithOtherThreadsSaysThatTheBitsMayDiffer) {
   EXPECT_EQ(losses_of(run).size(), 30u);
 }
 
-TEST_F(Processes, ADamagedCheckpointIsRefused) {
+TEST_F(Processes, RejectsADamagedCheckpoint) {
   const Words settings{"--strategy", "single", "--steps", "10"};
   const auto run = trained("run", settings);
   std::string bytes = file(run, "checkpoint.safetensors");

@@ -29,7 +29,7 @@ TEST(BertConfig, PresetsHaveTheirSizes) {
   EXPECT_FALSE(is_preset("bert"));
 }
 
-TEST(BertConfig, AMisspeltPresetGetsASuggestion) {
+TEST(BertConfig, MisspeltPresetGetsASuggestion) {
   try {
     preset("bert-minni");
     FAIL();
@@ -39,7 +39,7 @@ TEST(BertConfig, AMisspeltPresetGetsASuggestion) {
   }
 }
 
-TEST(BertConfig, SurvivesJson) {
+TEST(BertConfig, RoundTripsThroughJson) {
   BertConfig config = preset("bert-small");
   config.vocab_size = 1234;
   config.num_labels = 3;
@@ -56,7 +56,7 @@ TEST(BertConfig, SurvivesJson) {
   EXPECT_EQ(written["architectures"][0], "BertForSequenceClassification");
 }
 
-TEST(BertConfig, RejectsWhatItCannotBuild) {
+TEST(BertConfig, RejectsInvalidConfigs) {
   const json good = bert_config_to_json(preset("bert-tiny"));
   const auto rejects = [&](const char* key, const json& value, const std::string& why) {
     json bad = good;

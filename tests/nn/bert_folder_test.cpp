@@ -98,7 +98,7 @@ TEST(BertFolder, SaveAndLoadGiveTheSameBits) {
   EXPECT_EQ(test::read_text(folder / "again/model.safetensors"), first);
 }
 
-TEST(BertFolder, TakesTheNamesFoundInTheWild) {
+TEST(BertFolder, AcceptsNameVariants) {
   const Folder bare([](tensor::NamedTensor& each) {
     if (each.name.starts_with("bert.")) each.name.erase(0, 5);
   });
@@ -113,7 +113,7 @@ TEST(BertFolder, TakesTheNamesFoundInTheWild) {
   EXPECT_EQ(plain_weight_name("module.bert.embeddings.LayerNorm.gamma"), "embeddings.LayerNorm.weight");
 }
 
-TEST(BertFolder, LoadsHalfPrecisionAsWritten) {
+TEST(BertFolder, ConvertsOtherFloatTypesToFp32) {
   for (const auto type : {at::kHalf, at::kBFloat16, at::kDouble}) {
     const Folder folder([&](tensor::NamedTensor& each) { each.tensor = each.tensor.to(type); });
     const LoadedBert loaded = load_bert<BertClassifier>(folder.path(), {.seed = 1});
@@ -125,7 +125,7 @@ TEST(BertFolder, LoadsHalfPrecisionAsWritten) {
   }
 }
 
-TEST(BertFolder, BuffersAndOtherHeadsAreLeftOut) {
+TEST(BertFolder, IgnoresBuffersAndOtherHeads) {
   const Folder folder;
   auto all = weights(*folder.original);
   all.push_back({"bert.embeddings.position_ids", at::arange(10).unsqueeze(0)});
@@ -140,7 +140,7 @@ TEST(BertFolder, BuffersAndOtherHeadsAreLeftOut) {
   EXPECT_EQ(differences(*loaded.model, *folder.original), 0);
 }
 
-TEST(BertFolder, AFolderWithoutAHeadGetsAFreshOne) {
+TEST(BertFolder, MissingHeadIsInitialised) {
   const Folder folder([](tensor::NamedTensor& each) {
     if (each.name.starts_with("classifier.") || each.name.starts_with("bert.pooler.")) each.name.clear();
   });
@@ -154,7 +154,7 @@ TEST(BertFolder, AFolderWithoutAHeadGetsAFreshOne) {
   EXPECT_EQ(differences(*loaded.model, *other.model), 2);  // the head's and the pooler's matrices
 }
 
-TEST(BertFolder, OtherLabelsThanTheFoldersGetAFreshHead) {
+TEST(BertFolder, DifferentLabelsGetAFreshHead) {
   const Folder folder;
   const LoadedBert kept = load_bert<BertClassifier>(folder.path(), {.num_labels = 3, .seed = 1}),
                    fresh = load_bert<BertClassifier>(folder.path(), {.num_labels = 5, .seed = 1});
@@ -210,7 +210,7 @@ TEST(BertFolder, LoadsShards) {
   expect_fault(folder, "weight_map");
 }
 
-TEST(BertFolder, FaultsAreOneSentence) {
+TEST(BertFolder, RejectsInvalidFolders) {
   EXPECT_NE(fault_of("/nowhere/at/all").find("bert-mini"), std::string::npos);
   const TempDir empty;
   EXPECT_NE(fault_of(empty.path()).find("config.json"), std::string::npos);

@@ -73,7 +73,7 @@ TEST(Bert, ParametersAreNamedLeavesInOrderOfUse) {
   EXPECT_EQ(model->depth(), 5);
 }
 
-TEST(Bert, InitialValuesDependOnTheSeedAlone) {
+TEST(Bert, InitialValuesDependOnlyOnTheSeed) {
   const auto a = make_bert(small(), 7), b = make_bert(small(), 8);
   at::set_num_threads(2);
   const auto c = make_bert(small(), 7);
@@ -97,7 +97,7 @@ TEST(Bert, InitialValuesDependOnTheSeedAlone) {
   EXPECT_NEAR(words.slice(0, 1).std().item<double>(), 0.2, 0.003);
 }
 
-TEST(Bert, TheFastWayIsThePlainWay) {
+TEST(Bert, FastPathMatchesReference) {
   const auto fast = make_bert(small(), 1), plain = make_bert(small(), 1);
   plain->set_plain(true);
   const Batch batch = random_batch(4, 23);
@@ -109,7 +109,7 @@ TEST(Bert, TheFastWayIsThePlainWay) {
   }
 }
 
-TEST(Bert, LeavingOutWhatTheHeadDoesNotReadChangesNothing) {
+TEST(Bert, SkippingUnusedPositionsChangesNothing) {
   const auto part = make_bert(small(), 1), whole = make_bert(small(), 1);
   whole->set_whole_last_layer(true);
   const Batch batch = random_batch(4, 23);
@@ -136,7 +136,7 @@ TEST(Bert, SlicesOfLayersComposeToTheWhole) {
   }
 }
 
-TEST(Bert, NoiseComesFromTheKeyAlone) {
+TEST(Bert, DropoutDependsOnlyOnTheKey) {
   const auto model = make_bert(small(), 1);
   const Batch batch = random_batch(3, 11);
   const at::Tensor still = model->forward(batch);
@@ -155,7 +155,7 @@ TEST(Bert, NoiseComesFromTheKeyAlone) {
   EXPECT_TRUE(at::equal(quiet->forward(batch), still));
 }
 
-TEST(Bert, EveryDropoutPlaceDrawsItsOwnNoise) {
+TEST(Bert, EveryDropoutSiteHasItsOwnNoise) {
   const Batch batch = random_batch(3, 11);
   std::vector<at::Tensor> seen;
   for (int place = 0; place < 4; ++place) {
@@ -187,7 +187,7 @@ TEST(Bert, PaddingDoesNotReachTheLogits) {
   EXPECT_GT((model->forward(batch) - model->forward(longer)).abs().max().item<double>(), 1e-3);
 }
 
-TEST(Bert, FieldsLeftOutMeanOneTextWithoutPadding) {
+TEST(Bert, MissingFieldsMeanOneTextWithoutPadding) {
   const auto model = make_bert(small(), 1);
   Batch batch = random_batch(3, 11);
   batch.fields["attention_mask"].fill_(1);
@@ -198,7 +198,7 @@ TEST(Bert, FieldsLeftOutMeanOneTextWithoutPadding) {
   EXPECT_TRUE(at::equal(model->forward(batch), given));
 }
 
-TEST(Bert, AGradientThatIsThereIsAddedToInPlace) {
+TEST(Bert, AccumulatesIntoExistingGradientsInPlace) {
   const auto model = make_bert(small(), 1), other = make_bert(small(), 1);
   const Batch batch = random_batch(3, 11);
   const auto fresh = grads(*other, batch);
@@ -218,7 +218,7 @@ TEST(Bert, AGradientThatIsThereIsAddedToInPlace) {
   }
 }
 
-TEST(Bert, OnlyTheRowsUsedHaveAGradient) {
+TEST(Bert, OnlyUsedRowsHaveAGradient) {
   const auto model = make_bert(small(), 1);
   const Batch batch = random_batch(3, 5);
   const at::Tensor grad = grads(*model, batch)[0];
@@ -241,7 +241,7 @@ TEST(Bert, TheLossIsASumOverExamples) {
   EXPECT_NEAR(loss.sum.item<double>(), 4 * mean.item<double>(), 1e-5);
 }
 
-TEST(Bert, BadBatchesEndInASentence) {
+TEST(Bert, RejectsInvalidBatches) {
   const auto model = make_bert(small(), 1);
   Batch batch = random_batch(2, 5);
   batch.fields["input_ids"][1][2] = 60;

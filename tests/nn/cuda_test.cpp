@@ -104,7 +104,7 @@ Batch text_batch(bool padded) {
   return batch;
 }
 
-TEST(Cuda, GptGivesWhatItGivesOnTheCpu) {
+TEST(Cuda, GptMatchesTheCpu) {
   SYNCOPATE_NEED_CUDA();
   for (const bool padded : {false, true}) {
     const auto make = [&] { return make_gpt(small_gpt(0), 1); };
@@ -129,7 +129,7 @@ TEST(Cuda, DropoutIsAFunctionOfItsKey) {
   EXPECT_NE(gpu, loss(0, at::kCUDA, 3));
 }
 
-TEST(Cuda, TextsContinueAlike) {
+TEST(Cuda, GeneratedTextMatchesTheCpu) {
   SYNCOPATE_NEED_CUDA();
   const auto ours = make_gpt(small_gpt(0), 1), theirs = make_gpt(small_gpt(0), 1);
   move(*theirs, at::kCUDA);
@@ -137,7 +137,7 @@ TEST(Cuda, TextsContinueAlike) {
             generate(*theirs, {1, 2}, 20, {.temperature = 0}, 1));
 }
 
-TEST(Cuda, EveryOptimizerGivesWhatItGivesOnTheCpu) {
+TEST(Cuda, OptimizersMatchTheCpu) {
   SYNCOPATE_NEED_CUDA();
   for (const std::string& kind : optim::optimizer_names()) {
     const auto make = [&] { return make_gpt(small_gpt(0), 1); };
@@ -146,7 +146,7 @@ TEST(Cuda, EveryOptimizerGivesWhatItGivesOnTheCpu) {
   }
 }
 
-TEST(Cuda, ResNetGivesWhatItGivesOnTheCpu) {
+TEST(Cuda, ResNetMatchesTheCpu) {
   SYNCOPATE_NEED_CUDA();
   at::globalContext().setAllowTF32CuDNN(false);
   at::manual_seed(2);

@@ -36,7 +36,7 @@ TEST(SampleNext, FollowsTheProbabilities) {
   EXPECT_EQ(shares(logits, {.top_p = 0.8}).size(), 3u);
 }
 
-TEST(SampleNext, RefusesWhatMakesNoSense) {
+TEST(SampleNext, RejectsInvalidOptions) {
   Rng rng(1);
   const at::Tensor logits = at::zeros({3});
   EXPECT_THROW(sample_next(logits, {.temperature = -1}, rng), ConfigError);

@@ -87,7 +87,7 @@ TEST(GptFolder, SaveAndLoadGiveTheSameBits) {
   }
 }
 
-TEST(GptFolder, TakesTheNamesFoundInTheWild) {
+TEST(GptFolder, AcceptsNameVariants) {
   const Folder bare([](Weights& weights) {
     for (auto& each : weights) each.name.erase(0, std::string("transformer.").size());
     weights.push_back({"h.0.attn.bias", at::ones({1, 1, 10, 10})});
@@ -103,7 +103,7 @@ TEST(GptFolder, TakesTheNamesFoundInTheWild) {
   EXPECT_EQ(quiet.model->config().residual_dropout, 0);
 }
 
-TEST(GptFolder, FaultsAreSentences) {
+TEST(GptFolder, RejectsInvalidFolders) {
   const auto says = [](const std::string& fault, const std::string& what) {
     EXPECT_NE(fault.find(what), std::string::npos) << "expected \"" << what << "\" in: " << fault;
   };

@@ -17,7 +17,7 @@ namespace {
 
 using tensor::Loss;
 
-TEST(CausalAttention, OurKernelsAreThePlainWay) {
+TEST(CausalAttention, KernelsMatchReference) {
   at::manual_seed(3);
   for (const int64_t L : {1, 7, 64, 65, 130, 200}) {
     for (const bool padded : {false, true}) {
@@ -54,7 +54,7 @@ TEST(CausalAttention, OurKernelsAreThePlainWay) {
   }
 }
 
-TEST(Drop, TheKernelIsThePlainWay) {
+TEST(Drop, KernelMatchesReference) {
   at::manual_seed(4);
   const at::Tensor x = at::randn({5, 3, 37}).set_requires_grad(true);
   const at::Tensor residual = at::randn({5, 3, 37}).set_requires_grad(true);
@@ -70,7 +70,7 @@ TEST(Drop, TheKernelIsThePlainWay) {
   EXPECT_TRUE(drop(x, {}).is_same(x));
 }
 
-TEST(HeadLoss, IsTheCrossEntropyOfAllLogits) {
+TEST(HeadLoss, MatchesCrossEntropyOverAllLogits) {
   at::manual_seed(5);
   const int64_t N = 301, D = 12, V = 97;
   const at::Tensor hidden = at::randn({N, D}).set_requires_grad(true);

@@ -73,7 +73,7 @@ TEST(Gpt, ParametersAreNamedLeavesInOrderOfUse) {
   EXPECT_FALSE(model->every_rank_computes());
 }
 
-TEST(Gpt, InitialValuesDependOnTheSeedAlone) {
+TEST(Gpt, InitialValuesDependOnlyOnTheSeed) {
   GptConfig config = small();
   config.hidden = 96;
   config.ffn = 384;
@@ -95,7 +95,7 @@ TEST(Gpt, InitialValuesDependOnTheSeedAlone) {
   }
 }
 
-TEST(Gpt, TheFastWayIsThePlainWay) {
+TEST(Gpt, FastPathMatchesReference) {
   const auto fast = make_gpt(small(), 1), plain = make_gpt(small(), 1);
   plain->set_plain(true);
   for (const bool padded : {false, true}) {
@@ -151,7 +151,7 @@ TEST(Gpt, PaddingDoesNotReachTheLoss) {
   EXPECT_GT(std::abs(loss(longer).sum.item<double>() - with_mask), 1e-2);
 }
 
-TEST(Gpt, TheLossIsOfTheNextToken) {
+TEST(Gpt, LossIsThatOfTheNextToken) {
   const auto model = make_gpt(small(), 1);
   Batch batch = random_batch(2, 9);
   batch.fields["labels"][1].slice(0, 4).fill_(kNoLabel);
@@ -182,7 +182,7 @@ TEST(Gpt, SlicesOfLayersComposeToTheWhole) {
   }
 }
 
-TEST(Gpt, NoiseComesFromTheKeyAndEveryPlaceHasItsOwn) {
+TEST(Gpt, DropoutDependsOnlyOnKeyAndSite) {
   const Batch batch = random_batch(3, 11);
   std::vector<at::Tensor> seen;
   for (int place = 0; place < 3; ++place) {
@@ -202,7 +202,7 @@ TEST(Gpt, NoiseComesFromTheKeyAndEveryPlaceHasItsOwn) {
   }
 }
 
-TEST(Gpt, TheTiedTableHasBothGradientsInAFlatArray) {
+TEST(Gpt, TiedEmbeddingReceivesBothGradients) {
   const auto model = make_gpt(small(), 1), other = make_gpt(small(), 1);
   const Batch batch = random_batch(3, 11);
   for (const bool training : {false, true}) {
@@ -220,7 +220,7 @@ TEST(Gpt, TheTiedTableHasBothGradientsInAFlatArray) {
   EXPECT_TRUE(model->row_tables().empty());
 }
 
-TEST(Gpt, BadBatchesEndInASentence) {
+TEST(Gpt, RejectsInvalidBatches) {
   const auto model = make_gpt(small(), 1);
   Batch batch = random_batch(2, 5);
   batch.fields["input_ids"][1][2] = 60;
@@ -232,7 +232,7 @@ TEST(Gpt, BadBatchesEndInASentence) {
   EXPECT_THROW(model->loss(model->forward(batch), batch), DataError);
 }
 
-TEST(GptConfig, PresetsAndFaults) {
+TEST(GptConfig, PresetsAndInvalidConfigs) {
   EXPECT_EQ(gpt_preset("gpt2-xl").layers, 48);
   EXPECT_EQ(gpt_preset("gpt2-xl").hidden, 1600);
   EXPECT_EQ(gpt_preset("gpt-tiny").ffn, 512);

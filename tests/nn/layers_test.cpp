@@ -89,7 +89,7 @@ void for_all(const std::function<void(const Size&, double rate, const std::strin
 
 Noise noise_of(uint64_t key, double rate) { return rate > 0 ? make_noise(key, rate) : Noise{}; }
 
-TEST(Layers, TheFastestSetIsInUse) {
+TEST(Layers, UsesTheFastestInstructionSet) {
   EXPECT_EQ(&kernels::kernels(), kernels::supported_kernels().back());
   EXPECT_STREQ(kernels::supported_kernels().front()->name, "baseline");
 }
@@ -240,7 +240,7 @@ TEST(Layers, GeluIsAccurateEverywhere) {
   kernels::use_kernels(usual);
 }
 
-TEST(Layers, OtherTypesTakeThePlainWay) {
+TEST(Layers, OtherTypesUseTheReferencePath) {
   const FeedForwardParams params = {twin(linear(6, 4)), twin(linear(4, 6)), twin(norm(4))};
   const at::Tensor x = at::randn({2, 3, 4}, at::kDouble);
   EXPECT_TRUE(at::equal(feed_forward(params, x, {}), plain::feed_forward(params, x, {})));

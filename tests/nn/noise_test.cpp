@@ -28,7 +28,7 @@ std::pair<at::Tensor, at::Tensor> apart(const at::Tensor& x, int64_t dim, int64_
   return {x.narrow(dim, 0, n), x.narrow(dim, lag, n)};
 }
 
-TEST(Noise, DropsTheShareAskedForAndKeepsTheMean) {
+TEST(Noise, DropsTheRequestedShareAndKeepsTheMean) {
   for (const double rate : {0.01, 0.1, 0.5, 0.9}) {
     const at::Tensor factors = noise_factors(make_noise(7, rate), kRows, kColumns, at::kDouble);
     const double share = factors.eq(0).to(at::kDouble).mean().item<double>();
@@ -39,7 +39,7 @@ TEST(Noise, DropsTheShareAskedForAndKeepsTheMean) {
   }
 }
 
-TEST(Noise, RowsAndColumnsShareTheDropsEvenly) {
+TEST(Noise, DropsAreEvenOverRowsAndColumns) {
   const double rate = 0.1;
   const at::Tensor drops = dropped(11, rate);
   const double row_sigma = std::sqrt(rate * (1 - rate) / kColumns),
@@ -48,7 +48,7 @@ TEST(Noise, RowsAndColumnsShareTheDropsEvenly) {
   EXPECT_LT(((drops.mean(0) - rate).abs().max() / column_sigma).item<double>(), 5.5);
 }
 
-TEST(Noise, NeighboursDoNotKnowOfEachOther) {
+TEST(Noise, NeighboursAreIndependent) {
   for (const double rate : {0.1, 0.5}) {
     const at::Tensor drops = dropped(mix_key(3, 1), rate);
     for (const int64_t lag : {1, 2, 3, 4, 8, 16, 64, 128, 256}) {
@@ -62,14 +62,14 @@ TEST(Noise, NeighboursDoNotKnowOfEachOther) {
   }
 }
 
-TEST(Noise, TheMeasureOfIndependenceSeesDependence) {
+TEST(Noise, IndependenceTestDetectsDependence) {
   const at::Tensor drops = dropped(5, 0.1);
   EXPECT_GT(pair_deviation(drops, drops, 0.1), 100);
   const auto [left, right] = apart(at::cat({drops, drops}, 1), 1, kColumns);
   EXPECT_GT(pair_deviation(left, right, 0.1), 100);
 }
 
-TEST(Noise, AStepOverRowsIsASubsetOfTheRows) {
+TEST(Noise, RowStepSelectsASubsetOfTheRows) {
   Noise noise = make_noise(9, 0.3);
   const at::Tensor all = noise_factors(noise, 40, 50, at::kFloat);
   noise.row_step = 8;

@@ -18,7 +18,7 @@ Batch asked(int64_t length, int64_t padding) {
 
 /// An example's loss must not depend on the others in its batch, or workers that share a batch would differ
 /// from one that has it whole.
-TEST(QuestionLoss, PaddingIsNoChoice) {
+TEST(QuestionLoss, IgnoresPadding) {
   BertConfig config;
   config.vocab_size = 20;
   config.hidden = 8;

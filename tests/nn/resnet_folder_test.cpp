@@ -60,7 +60,7 @@ TEST(ResNetFolder, SaveAndLoadGiveTheSameBits) {
   }
 }
 
-TEST(ResNetFolder, AnotherNumberOfLabelsMakesAFreshHead) {
+TEST(ResNetFolder, DifferentNumberOfLabelsGetsAFreshHead) {
   const TempDir folder;
   const auto model = trained();
   save_resnet(folder.path(), *model);
@@ -80,7 +80,7 @@ TEST(ResNetFolder, AnotherNumberOfLabelsMakesAFreshHead) {
       at::equal(load_resnet(folder.path(), 7, 2).model->parameters().back().tensor, left.back().tensor));
 }
 
-TEST(ResNetFolder, FaultsAreSentences) {
+TEST(ResNetFolder, RejectsInvalidFolders) {
   const TempDir folder;
   save_resnet(folder.path(), *trained());
   const json good = resnet_config_to_json(small());

@@ -62,7 +62,7 @@ TEST(ResNet, NamesAndShapes) {
   EXPECT_FALSE(model->every_rank_computes());
 }
 
-TEST(ResNet, InitialValuesDependOnTheSeedAlone) {
+TEST(ResNet, InitialValuesDependOnlyOnTheSeed) {
   ResNetConfig config = small();
   config.widths = {32, 64};
   const auto a = make_resnet(config, 7), b = make_resnet(config, 7), c = make_resnet(config, 8);
@@ -93,7 +93,7 @@ TEST(ResNet, SlicesOfLayersComposeToTheWhole) {
   }
 }
 
-TEST(ResNet, TheLayoutOfPixelsIsAMatterOfSpeedAlone) {
+TEST(ResNet, MemoryLayoutDoesNotChangeTheResult) {
   const auto a = make_resnet(small(), 1), b = make_resnet(small(), 1);
   b->set_channels_last(false);
   const Batch batch = random_batch(4);
@@ -109,7 +109,7 @@ TEST(ResNet, TheLayoutOfPixelsIsAMatterOfSpeedAlone) {
   }
 }
 
-TEST(ResNet, RunningStatisticsFollowTrainingAndServeEvaluation) {
+TEST(ResNet, RunningStatisticsAreUpdatedInTrainingAndUsedInEvaluation) {
   const auto model = make_resnet(small(), 1);
   const Batch batch = random_batch(8);
   const at::Tensor before = model->forward(batch);
@@ -124,7 +124,7 @@ TEST(ResNet, RunningStatisticsFollowTrainingAndServeEvaluation) {
   EXPECT_LT((after - trained).abs().max().item<double>(), 0.05 * trained.abs().max().item<double>());
 }
 
-TEST(ResNet, SmoothingIsOffAtEvaluation) {
+TEST(ResNet, LabelSmoothingIsOffInEvaluation) {
   const auto model = make_resnet(small(), 1);
   const Batch batch = random_batch(4);
   const at::Tensor logits = model->forward(batch);
@@ -139,7 +139,7 @@ TEST(ResNet, SmoothingIsOffAtEvaluation) {
   EXPECT_THROW(model->set_label_smoothing(1), ConfigError);
 }
 
-TEST(ResNet, BadBatchesEndInASentence) {
+TEST(ResNet, RejectsInvalidBatches) {
   const auto model = make_resnet(small(), 1);
   Batch batch = random_batch(2);
   batch.fields["images"] = at::zeros({2, 1, 9, 9});
@@ -229,7 +229,7 @@ double worst(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b)
   return most;
 }
 
-TEST(ResNet, SynchronisedNormIsThatOfOneWorkerWithTheWholeBatch) {
+TEST(ResNet, SyncBatchNormMatchesOneWorkerWithTheWholeBatch) {
   const Batch whole = random_batch(8);
   const Trained one = train_split(whole, {8}, false);
   const std::vector<std::vector<int64_t>> splits = {{4, 4}, {5, 3}, {8, 0}, {0, 1, 7}, {8}};
@@ -244,7 +244,7 @@ TEST(ResNet, SynchronisedNormIsThatOfOneWorkerWithTheWholeBatch) {
   EXPECT_GT(worst(apart.buffers, one.buffers), 1e-3);
 }
 
-TEST(ResNet, AnEmptyBatchPasses) {
+TEST(ResNet, AcceptsAnEmptyBatch) {
   const Trained none = train_split(random_batch(3), {0}, false);
   EXPECT_EQ(none.loss, 0);
   for (const at::Tensor& gradient : none.gradients) EXPECT_EQ(gradient.abs().sum().item<double>(), 0);
@@ -252,7 +252,7 @@ TEST(ResNet, AnEmptyBatchPasses) {
   EXPECT_EQ(model->forward(part_of(random_batch(3), 0, 0)).sizes(), at::IntArrayRef({0, 5}));
 }
 
-TEST(BatchNorm, AMeanFarFromZeroDoesNotSwallowTheVariance) {
+TEST(BatchNorm, VarianceIsAccurateForMeansFarFromZero) {
   at::manual_seed(2);
   const at::Tensor x = at::randn({16, 2, 5, 5}) * 0.1 + 1000;
   const auto params = [] {

@@ -117,7 +117,7 @@ double worst_difference(const OptimizerOptions& options, const Reference& refere
   return worst;
 }
 
-TEST(Lamb, IsThePapersFormula) {
+TEST(Lamb, MatchesThePapersFormula) {
   for (const bool plain : {false, true}) {
     const OptimizerOptions options{.kind = "lamb", .weight_decay = 0.1, .eps = 1e-6, .plain = plain};
     EXPECT_LT(worst_difference(options, lamb_reference), 5e-6) << plain;
@@ -127,7 +127,7 @@ TEST(Lamb, IsThePapersFormula) {
   }
 }
 
-TEST(Lars, IsThePapersFormula) {
+TEST(Lars, MatchesThePapersFormula) {
   for (const bool plain : {false, true}) {
     const OptimizerOptions options{
         .kind = "lars", .weight_decay = 0.1, .eps = 1e-6, .trust = 0.02, .plain = plain};
@@ -137,7 +137,7 @@ TEST(Lars, IsThePapersFormula) {
   }
 }
 
-TEST(Sgd, NesterovStepsFromWhereTheMomentumLeads) {
+TEST(Sgd, NesterovLooksAheadAlongTheMomentum) {
   for (const bool plain : {false, true}) {
     tensor::FlatParams params({{"w", at::full({1, 1}, 2.0).set_requires_grad(true)}});
     const auto optimizer = make_optimizer(
@@ -177,7 +177,7 @@ at::Tensor parameters_after(const OptimizerOptions& options, at::ScalarType type
   return at::cat(parts);
 }
 
-TEST(Optimizers, AtensOperationsGiveWhatOurKernelsGive) {
+TEST(Optimizers, AtenPathMatchesOurKernels) {
   for (const std::string& kind : optimizer_names()) {
     for (const bool nesterov : {false, true}) {
       if (nesterov && kind != "sgd") continue;
@@ -191,7 +191,7 @@ TEST(Optimizers, AtensOperationsGiveWhatOurKernelsGive) {
   }
 }
 
-TEST(Optimizers, TakeParametersOfAnyType) {
+TEST(Optimizers, SupportParametersOfAnyType) {
   for (const std::string& kind : optimizer_names()) {
     const OptimizerOptions options{.kind = kind, .weight_decay = 0.1, .trust = 0.05};
     tensor::FlatParams half = params_of(at::kBFloat16);
@@ -227,7 +227,7 @@ TEST(Optimizers, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
-TEST(Optimizers, AResumedOneGoesOnAsIfNothingHappened) {
+TEST(Optimizers, ResumeBitForBit) {
   for (const std::string& kind : optimizer_names()) {
     const OptimizerOptions options{.kind = kind, .weight_decay = 0.1};
     tensor::FlatParams params(some_parameters()), resumed(some_parameters());
@@ -250,7 +250,7 @@ TEST(Optimizers, AResumedOneGoesOnAsIfNothingHappened) {
   }
 }
 
-TEST(Optimizers, RefuseWhatTheyCannotUse) {
+TEST(Optimizers, RejectInvalidOptions) {
   tensor::FlatParams params(some_parameters());
   EXPECT_THROW(make_optimizer({.kind = "adamw", .nesterov = true}, params), ConfigError);
   EXPECT_THROW(make_optimizer({.kind = "sgd", .momentum = 0, .nesterov = true}, params), ConfigError);

@@ -63,7 +63,7 @@ double worst_difference(double decay_in_reference_on_bias) {
   return worst;
 }
 
-TEST(AdamW, IsThePapersFormulaWithoutDecayOnBiases) {
+TEST(AdamW, MatchesThePapersFormulaWithoutDecayOnBiases) {
   EXPECT_LT(worst_difference(0), 2e-6);
   EXPECT_GT(worst_difference(0.1), 1e-3) << "the foil decays the bias too";
 }
@@ -93,7 +93,7 @@ TEST(AdamW, AnyNumberOfThreadsGivesTheSameBits) {
   EXPECT_TRUE(at::equal(values_with(1), values_with(2)));
 }
 
-TEST(Sgd, IsMomentumWithDecayInTheGradient) {
+TEST(Sgd, AddsWeightDecayToTheGradient) {
   tensor::FlatParams params({{"w", at::full({1, 1}, 2.0).set_requires_grad(true)}});
   const auto optimizer = make_optimizer({.kind = "sgd", .weight_decay = 0.1, .momentum = 0.5}, params);
   params.grads.narrow(0, 0, 1).fill_(1);
@@ -103,14 +103,14 @@ TEST(Sgd, IsMomentumWithDecayInTheGradient) {
   EXPECT_NEAR(params.values[0].item<double>(), 1.88 - 0.1788, 1e-6);
 }
 
-TEST(Optimizer, RefusesWhatItCannotUse) {
+TEST(Optimizer, RejectsInvalidOptions) {
   tensor::FlatParams params(some_parameters());
   EXPECT_THROW(make_optimizer({.kind = "adam"}, params), ConfigError);
   EXPECT_THROW(make_optimizer({.beta1 = 1}, params), ConfigError);
   EXPECT_THROW(make_optimizer({.eps = 0}, params), ConfigError);
 }
 
-TEST(Schedule, RisesThenFalls) {
+TEST(Schedule, WarmsUpThenDecays) {
   const Schedule linear({.kind = "linear", .lr = 1, .warmup = 0.1}, 100);
   EXPECT_DOUBLE_EQ(linear.lr(0), 0.1);
   EXPECT_DOUBLE_EQ(linear.lr(9), 1);
@@ -127,7 +127,7 @@ TEST(Schedule, RisesThenFalls) {
   EXPECT_THROW(Schedule({.lr = -1}, 10), ConfigError);
 }
 
-TEST(Clip, BringsTheNormToItsLimit) {
+TEST(Clip, ScalesTheGradientToTheLimit) {
   const at::Tensor flat = at::full({90000}, 2.0f);
   EXPECT_NEAR(gradient_norm(flat, 0.5), 300, 1e-9);
   EXPECT_NEAR(clip_factor(300, 3) * 300, 3, 1e-5);

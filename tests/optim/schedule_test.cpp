@@ -8,7 +8,7 @@
 namespace syncopate::optim {
 namespace {
 
-TEST(Schedule, StepFallsAtItsMilestones) {
+TEST(Schedule, StepDropsAtItsMilestones) {
   const Schedule usual({.kind = "step", .lr = 1, .warmup = 0}, 100);
   EXPECT_DOUBLE_EQ(usual.lr(0), 1);
   EXPECT_DOUBLE_EQ(usual.lr(49), 1);
@@ -38,7 +38,7 @@ TEST(Schedule, CyclicIsATriangle) {
   EXPECT_NEAR(warm.lr(30), 1, 1e-12);
 }
 
-TEST(Schedule, PolynomialEndsAtItsShare) {
+TEST(Schedule, PolynomialEndsAtTheFinalShare) {
   const Schedule square({.kind = "polynomial", .lr = 1, .warmup = 0}, 100);
   EXPECT_DOUBLE_EQ(square.lr(50), 0.25);
   EXPECT_DOUBLE_EQ(square.lr(100), 0);
@@ -49,7 +49,7 @@ TEST(Schedule, PolynomialEndsAtItsShare) {
   EXPECT_NEAR(cube.lr(500), 0.2, 1e-12);
 }
 
-TEST(Schedule, ScalesWithTheBatch) {
+TEST(Schedule, LearningRateScalesWithTheBatch) {
   const auto peak = [](const char* scaling, double batch) {
     return Schedule({.lr = 0.1, .scaling = scaling, .base_batch = 256, .batch = batch}, 10).peak();
   };
@@ -63,7 +63,7 @@ TEST(Schedule, ScalesWithTheBatch) {
   EXPECT_THROW(peak("liner", 10), ConfigError);
 }
 
-TEST(Schedule, RefusesWhatMakesNoSense) {
+TEST(Schedule, RejectsInvalidOptions) {
   EXPECT_THROW(Schedule({.kind = "step", .milestones = "0.5,half"}, 10), ConfigError);
   EXPECT_THROW(Schedule({.kind = "step", .milestones = "0.75,0.5"}, 10), ConfigError);
   EXPECT_THROW(Schedule({.kind = "step", .gamma = 0}, 10), ConfigError);
@@ -74,7 +74,7 @@ TEST(Schedule, RefusesWhatMakesNoSense) {
   EXPECT_NO_THROW(Schedule({.kind = "linear", .milestones = "none"}, 10)) << "it has no milestones";
 }
 
-TEST(LossScale, HalvesOnOverflowAndGrowsAfterAWhile) {
+TEST(LossScale, HalvesOnOverflowAndGrowsAfterGoodSteps) {
   LossScale scale(8, 2, 3);
   scale.overflowed();
   EXPECT_EQ(scale.value(), 4);
@@ -95,7 +95,7 @@ TEST(LossScale, HalvesOnOverflowAndGrowsAfterAWhile) {
   EXPECT_EQ(LossScale().value(), 65536);
 }
 
-TEST(LossScale, GoesOnFromItsState) {
+TEST(LossScale, ResumesFromItsState) {
   LossScale scale(8, 2, 3), resumed(8, 2, 3);
   scale.overflowed();
   scale.succeeded();

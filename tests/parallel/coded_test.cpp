@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, FeedingBack,
                            return name;
                          });
 
-TEST_P(FeedingBack, WhatArrivedAndWhatIsKeptAreTheGradients) {
+TEST_P(FeedingBack, SentPlusResidualEqualsTheGradients) {
   for (const int size : {2, 3}) {
     on_ranks(size, [](comm::Metered& group) {
       Rank rank(group);
@@ -109,7 +109,7 @@ TEST_P(FeedingBack, WhatArrivedAndWhatIsKeptAreTheGradients) {
   }
 }
 
-TEST_P(FeedingBack, KeepsRowsUntilTheyAreUsedAgain) {
+TEST_P(FeedingBack, KeepsRowResidualsUntilTheRowIsUsedAgain) {
   on_ranks(2, [](comm::Metered& group) {
     Rank rank(group);
     const auto averager = make(GetParam(), group);
@@ -134,7 +134,7 @@ TEST_P(FeedingBack, KeepsRowsUntilTheyAreUsedAgain) {
   });
 }
 
-TEST_P(FeedingBack, IsNotPoisonedByAGradientThatIsNotFinite) {
+TEST_P(FeedingBack, SurvivesNonFiniteGradients) {
   on_ranks(3, [](comm::Metered& group) {
     Rank rank(group);
     const auto averager = make(GetParam(), group);
@@ -186,7 +186,7 @@ TEST(Coded, SendsExactlyItsBytes) {
   }
 }
 
-TEST(LowRank, SaysWhichRankIsOfUse) {
+TEST(LowRank, RejectsRanksThatAreTooLarge) {
   on_ranks(2, [](comm::Metered& group) {
     Rank rank(group);
     LowRank(group, {.rank = 8}).attach(rank.small.replica);
@@ -251,7 +251,7 @@ TEST(OneBit, LearnsWordsThatAreFirstSeenAfterTheWarmUp) {
   });
 }
 
-TEST(OneBit, WhatHasSeenNoGradientDoesNotLeap) {
+TEST(OneBit, ParametersWithoutGradientsDoNotJump) {
   on_ranks(2, [](comm::Metered& group) {
     OneBitRun run(group, 4);
     // A whole parameter, and one element of another one.
@@ -277,7 +277,7 @@ TEST(OneBit, WhatHasSeenNoGradientDoesNotLeap) {
   });
 }
 
-TEST(OneBit, LeavesItsStateAloneWhenAGradientIsNotFinite) {
+TEST(OneBit, KeepsItsStateOnNonFiniteGradients) {
   on_ranks(2, [](comm::Metered& group) {
     OneBitRun run(group, 2);
     for (int64_t step = 0; step < 5; ++step) run.step(step, [] {});

@@ -11,7 +11,7 @@ namespace {
 using test::run_ranks;
 using test::SmallReplica;
 
-TEST(Hogwild, AllReplicasSeeOneSetOfParameters) {
+TEST(Hogwild, ReplicasShareOneSetOfParameters) {
   run_ranks(3, [](comm::Group& group) {
     SmallReplica mine(static_cast<uint64_t>(group.rank()));
     Hogwild strategy(group, {});
@@ -26,7 +26,7 @@ TEST(Hogwild, AllReplicasSeeOneSetOfParameters) {
   });
 }
 
-TEST(Hogwild, EveryTicketIsTakenOnceAndEveryUpdateIsIn) {
+TEST(Hogwild, EveryTicketIsTakenOnceAndEveryUpdateApplied) {
   constexpr int64_t kTickets = 200;
   std::mutex mutex;
   std::vector<int64_t> taken;
@@ -60,7 +60,7 @@ TEST(Hogwild, EveryTicketIsTakenOnceAndEveryUpdateIsIn) {
   for (int64_t i = 0; i < kTickets; ++i) EXPECT_EQ(taken[static_cast<size_t>(i)], i);
 }
 
-TEST(Hogwild, AloneItIsTheOptimizerBitForBit) {
+TEST(Hogwild, OneWorkerMatchesTheOptimizerBitForBit) {
   for (const bool share_state : {false, true}) {
     SmallReplica plain(1), wild(1), foil(1);
     run_ranks(1, [&](comm::Group& group) {
@@ -85,7 +85,7 @@ TEST(Hogwild, AloneItIsTheOptimizerBitForBit) {
   }
 }
 
-TEST(Hogwild, ThroughTheHostUpdatesAddUp) {
+TEST(Hogwild, UpdatesThroughTheHostAddUp) {
   // Where device memory cannot be shared: a copy is taken, and what an update changed is added.
   SmallReplica plain(1), alone(1);
   for (int64_t i = 0; i < 10; ++i) {
@@ -123,7 +123,7 @@ TEST(Hogwild, ThroughTheHostUpdatesAddUp) {
   });
 }
 
-TEST(Hogwild, SharedStateIsSeenByAllAndOwnStateIsNot) {
+TEST(Hogwild, SharedStateIsVisibleToAllAndOwnStateIsNot) {
   for (const bool share_state : {false, true}) {
     run_ranks(2, [&](comm::Group& group) {
       SmallReplica mine(1);

@@ -101,7 +101,7 @@ Make diloco(Rounds rounds, DiLoCo::OuterRound round = {}) {
 const std::vector<Diet> kEven{{1, 4}, {3, 4}};
 const std::vector<Diet> kUneven{{1, 6}, {3, 2}};  // the mean example is 1.5
 
-TEST(LocalSgd, TheMeanIsOfExamples) {
+TEST(LocalSgd, AverageIsWeightedByExamples) {
   const auto found = run(kUneven, 5, local_sgd({.every = 2}));
   expect_near(found[0].w, {0.9, 0.7, 0.6, 0.4, 0.3});
   expect_near(found[1].w, {0.7, 0.7, 0.4, 0.4, 0.1});
@@ -110,13 +110,13 @@ TEST(LocalSgd, TheMeanIsOfExamples) {
   EXPECT_NEAR(even[0].w[1], 0.6, 1e-6) << "a foil: alike, the two weigh alike";
 }
 
-TEST(LocalSgd, AWorkerWithoutExamplesMakesNoUpdateAndCarriesNoWeight) {
+TEST(LocalSgd, WorkerWithoutExamplesMakesNoUpdateAndHasNoWeight) {
   const auto found = run({{1, 4}, {0, 0}, {3, 4}}, 4, local_sgd({.every = 2}));
   expect_near(found[0].w, {0.9, 0.6, 0.5, 0.2});
   expect_near(found[1].w, {1.0, 0.6, 0.6, 0.2});
 }
 
-TEST(LocalSgd, DifferencesFromTheLastMeanGiveTheSame) {
+TEST(LocalSgd, AveragingDifferencesGivesTheSame) {
   for (const int64_t delay : {0, 1}) {
     const auto plain = run(kUneven, 7, local_sgd({.every = 3, .delay = delay}));
     const auto differences = run(kUneven, 7, local_sgd({.every = 3, .delay = delay}, true));
@@ -125,7 +125,7 @@ TEST(LocalSgd, DifferencesFromTheLastMeanGiveTheSame) {
   }
 }
 
-TEST(LocalSgd, AMeanThatArrivesLateLeavesAWorkersOwnProgressOnTop) {
+TEST(LocalSgd, DelayedAverageKeepsLocalProgress) {
   const auto found = run(kEven, 6, local_sgd({.every = 3, .delay = 2}));
   // After 3 steps 0.7 and 0.1, whose mean 0.4 arrives after 5: each has moved on by its own two steps.
   expect_near(found[0].w, {0.9, 0.8, 0.7, 0.6, 0.4 - 0.2, 0.4 - 0.3});
@@ -152,7 +152,7 @@ TEST(LocalSgd, BuffersAreAveragedToo) {
   expect_near(late[1].seen, {3, 4.5, 2.25, 4.125});
 }
 
-TEST(DiLoCo, TheOuterOptimizerTakesNesterovsSteps) {
+TEST(DiLoCo, OuterOptimizerUsesNesterovMomentum) {
   // Two steps of the mean example 1.5 move 0.3 in a round: m = 0.3, 0.57, ...; x -= 0.7 (0.3 + 0.9 m).
   const auto found = run(kUneven, 6, diloco({.every = 2}));
   const double one = 1 - 0.7 * (0.3 + 0.9 * 0.3);
@@ -165,13 +165,13 @@ TEST(DiLoCo, TheOuterOptimizerTakesNesterovsSteps) {
   EXPECT_NEAR(between[1].settled, two - 0.15, 1e-6) << "between two the mean of the workers";
 }
 
-TEST(DiLoCo, WithoutNesterovItIsBlockMomentum) {
+TEST(DiLoCo, WithoutNesterovMatchesBlockMomentum) {
   const auto found =
       run(kEven, 4, diloco({.every = 2}, {.outer = {.lr = 0.5, .momentum = 0.5, .nesterov = false}}));
   expect_near(found[0].w, {0.9, 1 - 0.5 * 0.4, 0.7, 0.8 - 0.5 * 0.6});
 }
 
-TEST(DiLoCo, AResultThatArrivesLateIsMixedWithAWorkersOwn) {
+TEST(DiLoCo, DelayedResultIsMixedWithLocalParameters) {
   const DiLoCo::OuterRound plain{.outer = {.lr = 1, .momentum = 0}, .mixing = 0};
   const auto taken = run(kEven, 4, diloco({.every = 3, .delay = 1}, plain));
   expect_near(taken[0].w, {0.9, 0.8, 0.7, 0.4});
@@ -231,7 +231,7 @@ TEST(Rounds, FragmentsCoverTheModelInPartsOfAboutOneSize) {
   EXPECT_THROW(fragments_of(params, 9), ConfigError);
 }
 
-TEST(Rounds, RefusesWhatCannotBe) {
+TEST(Rounds, RejectsInvalidOptions) {
   const auto group = comm::open_alone();
   const auto refused = [&](const Make& make, const std::string& word) {
     try {

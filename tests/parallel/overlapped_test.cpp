@@ -88,7 +88,7 @@ ptrdiff_t position(const Events& events, const std::string& event, const std::st
   return found == events.end() ? -1 : found - events.begin();
 }
 
-TEST(Overlapped, TheFirstBucketStartsBeforeTheFirstLayersGradientExists) {
+TEST(Overlapped, FirstBucketStartsDuringTheBackwardPass) {
   const Exchanged step = one_step({.bucket_mib = 0.01, .first_bucket_mib = 0.001});
   const ptrdiff_t start = position(step.events, "start", "0");
   const ptrdiff_t first_layer = position(step.events, "ready", "layer.0.attention.self.query.weight");
@@ -98,7 +98,7 @@ TEST(Overlapped, TheFirstBucketStartsBeforeTheFirstLayersGradientExists) {
   EXPECT_GT(step.buckets, 3u);
 }
 
-TEST(Overlapped, StartedAtTheEndTheFirstBucketDoesNot) {
+TEST(Overlapped, WithoutOverlapBucketsStartAfterTheBackwardPass) {
   const Exchanged foil = one_step({.bucket_mib = 0.01, .first_bucket_mib = 0.001, .overlap = false});
   ASSERT_GE(position(foil.events, "ready", "layer.0.attention.self.query.weight"), 0);
   EXPECT_GT(position(foil.events, "start", "0"),
@@ -108,7 +108,7 @@ TEST(Overlapped, StartedAtTheEndTheFirstBucketDoesNot) {
             position(one.events, "ready", "layer.0.attention.self.query.weight"));
 }
 
-TEST(Overlapped, BucketsStartInOneOrder) {
+TEST(Overlapped, BucketsStartInOrder) {
   const Exchanged step = one_step({.bucket_mib = 0.002, .first_bucket_mib = 0.001});
   std::vector<int> starts;
   for (const auto& [event, what] : step.events) {
@@ -118,14 +118,14 @@ TEST(Overlapped, BucketsStartInOneOrder) {
   EXPECT_TRUE(std::is_sorted(starts.begin(), starts.end()));
 }
 
-TEST(Overlapped, RowsAndTheWholeTableGiveTheSameBits) {
+TEST(Overlapped, SparseRowsMatchTheWholeTableBitForBit) {
   const Exchanged rows = one_step({.sparse_rows = true});
   const Exchanged table = one_step({.sparse_rows = false});
   EXPECT_TRUE(at::equal(rows.grads, table.grads));
   EXPECT_GT(rows.grads.abs().max().item<float>(), 0);
 }
 
-TEST(Overlapped, RefusesBucketsOfNoSize) {
+TEST(Overlapped, RejectsBucketsOfSizeZero) {
   const auto group = comm::open_alone();
   EXPECT_THROW(Overlapped(*group, std::make_unique<AllReduce>(*group), {.bucket_mib = 0}), ConfigError);
 }

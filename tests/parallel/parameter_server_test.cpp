@@ -31,7 +31,7 @@ void run_with_servers(const ShardServerOptions& options, int servers, const Work
 class Optimizers : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, Optimizers, testing::Values("adamw", "sgd", "lamb", "lars"));
 
-TEST_P(Optimizers, AloneAWorkerGetsWhatItWouldHaveComputedBitForBit) {
+TEST_P(Optimizers, OneWorkerMatchesSingleBitForBit) {
   optim::OptimizerOptions options;
   options.kind = GetParam();
   SmallReplica plain(1, options), foil(1, options);
@@ -66,7 +66,7 @@ TEST_P(Optimizers, AloneAWorkerGetsWhatItWouldHaveComputedBitForBit) {
   }
 }
 
-TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
+TEST_P(Optimizers, LockstepMatchesAllReduceBitForBit) {
   optim::OptimizerOptions options;
   options.kind = GetParam();
   constexpr int kWorkers = 3;
@@ -112,7 +112,7 @@ TEST_P(Optimizers, InLockstepItIsAllReduceBitForBit) {
   EXPECT_FALSE(at::equal(unclipped, reference)) << "clipping matters";
 }
 
-TEST(ParameterServer, FreeWorkersDoNotWaitForASlowOne) {
+TEST(ParameterServer, FastWorkersDoNotWaitForASlowOne) {
   // The slow one keeps its first ticket until the other has done all the rest.
   constexpr int64_t kTickets = 40;
   std::atomic<int64_t> done{0};
@@ -150,7 +150,7 @@ TEST(ParameterServer, FreeWorkersDoNotWaitForASlowOne) {
   });
 }
 
-TEST(ParameterServer, ABoundKeepsTheFastNearTheSlow) {
+TEST(ParameterServer, StalenessBoundHoldsBackFastWorkers) {
   constexpr int64_t kBound = 2;
   std::atomic<int64_t> slow_pushes{0};
   std::atomic<bool> over{false};
@@ -177,7 +177,7 @@ TEST(ParameterServer, ABoundKeepsTheFastNearTheSlow) {
   EXPECT_LE(furthest, kBound);
 }
 
-TEST(ParameterServer, AStaleUpdateCountsLessWhenAsked) {
+TEST(ParameterServer, StaleUpdatesCanBeScaledDown) {
   for (const bool slow_down : {false, true}) {
     const optim::OptimizerOptions sgd{.kind = "sgd", .weight_decay = 0, .momentum = 0};
     ShardServerOptions server{.workers = 2, .staleness_lr = slow_down, .optimizer = sgd, .before_update = {}};
@@ -205,7 +205,7 @@ TEST(ParameterServer, AStaleUpdateCountsLessWhenAsked) {
   }
 }
 
-TEST(ParameterServer, StoppingEndsTheSectionWithEveryTicketThatWasTakenDone) {
+TEST(ParameterServer, StoppingFinishesEveryTakenTicket) {
   ShardServerOptions server{.workers = 2, .optimizer = {}, .before_update = {}};
   std::atomic<int64_t> done{0};
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
@@ -227,7 +227,7 @@ TEST(ParameterServer, StoppingEndsTheSectionWithEveryTicketThatWasTakenDone) {
   });
 }
 
-TEST(ParameterServer, WhatWasSavedGoesOnOnAnotherNumberOfServers) {
+TEST(ParameterServer, ResumesWithADifferentNumberOfServers) {
   const auto train = [](SmallReplica& mine, ParameterServer& strategy, int64_t first, int64_t last) {
     strategy.open(mine.replica, first, last);
     while (const auto ticket = strategy.take(false)) {
@@ -273,7 +273,7 @@ TEST(ParameterServer, WhatWasSavedGoesOnOnAnotherNumberOfServers) {
   EXPECT_FALSE(at::equal(straight.params.values, foil.params.values)) << "the moments are part of it";
 }
 
-TEST(ParameterServer, AWorkerThatLeavesMidPushEndsTheRunAndIsNamedAndNothingOfItIsApplied) {
+TEST(ParameterServer, WorkerLostMidPushIsNamedAndItsPushDiscarded) {
   for (const int64_t staleness : {ShardServerOptions::kFree, int64_t{0}, int64_t{1}}) {
     std::atomic<int64_t> updates{0};
     ShardServerOptions server{

@@ -33,7 +33,7 @@ TEST(Shards, CoverTheArrayOnceAndAreBalanced) {
   }
 }
 
-TEST(Shards, AShardHoldsItsPartOfEveryParameterFromItsFirstElementOn) {
+TEST(Shards, OffsetsStartAtZeroInEachShard) {
   const Layout layout = some_layout();
   int64_t elements = 0;
   for (const Slice& shard : shards_of(layout, 3, false)) {
@@ -65,7 +65,7 @@ TEST(Shards, WholeTensorsAreNeverCut) {
   EXPECT_THROW(shards_of(layout, 500, false), ConfigError);
 }
 
-TEST(Shards, ALayoutSurvivesTheWire) {
+TEST(Shards, LayoutRoundTripsOverTheWire) {
   const Layout layout = some_layout(), copy = layout_from(to_text(layout));
   EXPECT_EQ(copy.size, layout.size);
   EXPECT_EQ(copy.type, layout.type);

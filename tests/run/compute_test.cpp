@@ -8,13 +8,13 @@ namespace {
 constexpr CpuFeatures kOld{}, kAvx{.avx = true}, kAvx2{.avx = true, .avx2_fma = true},
     kAvx512{.avx = true, .avx2_fma = true, .avx512 = true};
 
-TEST(CoreType, ANewCpuIsNotTakenForAnOldOne) {
+TEST(CoreType, CorrectsACoreTypeThatIsTooOld) {
   EXPECT_EQ(better_core_type("Prescott", kAvx512), "SkylakeX");
   EXPECT_EQ(better_core_type("Prescott", kAvx2), "Haswell");
   EXPECT_EQ(better_core_type("Core2", kAvx), "Sandybridge");
 }
 
-TEST(CoreType, WhatFitsIsLeftAlone) {
+TEST(CoreType, KeepsASuitableCoreType) {
   EXPECT_EQ(better_core_type("SkylakeX", kAvx512), std::nullopt);
   EXPECT_EQ(better_core_type("Cooperlake", kAvx512), std::nullopt);
   EXPECT_EQ(better_core_type("Zen", kAvx2), std::nullopt);
@@ -22,14 +22,14 @@ TEST(CoreType, WhatFitsIsLeftAlone) {
   EXPECT_EQ(better_core_type("Prescott", kOld), std::nullopt);
 }
 
-TEST(CoreType, NoCpuIsGivenInstructionsItLacks) {
+TEST(CoreType, NeverSelectsMissingInstructions) {
   EXPECT_EQ(better_core_type("SkylakeX", kAvx2), "Haswell");
   EXPECT_EQ(better_core_type("Cooperlake", kAvx), "Sandybridge");
   EXPECT_EQ(better_core_type("Haswell", kAvx), "Sandybridge");
   EXPECT_EQ(better_core_type("SkylakeX", kOld), "Nehalem");
 }
 
-TEST(ComputeSetup, SaysWhatIsInUse) {
+TEST(ComputeSetup, DescribesTheSetup) {
   const ComputeSetup setup = set_up_compute(1);
   EXPECT_EQ(setup.threads, 1);
   EXPECT_FALSE(setup.cpu.empty());

@@ -131,7 +131,7 @@ class Launch : public testing::Test {
   const test::TempDir folder_;
 };
 
-TEST_F(Launch, RunsTheWorkersToTheirEnd) {
+TEST_F(Launch, RunsWorkersToCompletion) {
   Child launcher("LaunchChild", variables("finish"));
   EXPECT_EQ(launcher.wait(), 0);
   EXPECT_EQ(note("result"), "0|-1|");
@@ -142,7 +142,7 @@ TEST_F(Launch, RunsTheWorkersToTheirEnd) {
 
 class LaunchKill : public Launch, public testing::WithParamInterface<int> {};
 
-TEST_P(LaunchKill, AKilledRankIsNamedAndTheRestEndSoon) {
+TEST_P(LaunchKill, NamesTheKilledRankAndStopsTheOthers) {
   const int victim = GetParam();
   Child launcher("LaunchChild", variables("run"));
   ASSERT_TRUE(await_notes("pid"));
@@ -164,7 +164,7 @@ TEST_P(LaunchKill, AKilledRankIsNamedAndTheRestEndSoon) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, LaunchKill, testing::Values(0, 1, 2));
 
-TEST_F(Launch, AWorkersOwnFailureIsTheFirstCause) {
+TEST_F(Launch, ReportsAWorkersOwnFailureFirst) {
   Child launcher("LaunchChild", variables("data-error"));
   EXPECT_EQ(launcher.wait(), 3);
   EXPECT_EQ(note("result"), "3|1|line 7 has no label");
@@ -172,7 +172,7 @@ TEST_F(Launch, AWorkersOwnFailureIsTheFirstCause) {
     EXPECT_EQ(said(rank), "rank 1 failed during forward of step 5: line 7 has no label");
 }
 
-TEST_F(Launch, AWorkerThatEndsBeforeItJoinsIsNamed) {
+TEST_F(Launch, NamesAWorkerThatExitsBeforeJoining) {
   Child launcher("LaunchChild", variables("bad-flag"));
   const Stopwatch watch;
   EXPECT_EQ(launcher.wait(), 2);
@@ -182,7 +182,7 @@ TEST_F(Launch, AWorkerThatEndsBeforeItJoinsIsNamed) {
   EXPECT_LT(watch.seconds(), 20);
 }
 
-TEST_F(Launch, AStoppedWorkerIsNamedAtTheDeadline) {
+TEST_F(Launch, NamesAStoppedWorkerAtTheTimeout) {
   Child launcher("LaunchChild", variables("run", 5000));
   ASSERT_TRUE(await_notes("pid"));
   ::kill(pid(1), SIGSTOP);
@@ -191,14 +191,14 @@ TEST_F(Launch, AStoppedWorkerIsNamedAtTheDeadline) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST_F(Launch, AHangingWorkerIsNamedAtTheDeadline) {
+TEST_F(Launch, NamesAHangingWorkerAtTheTimeout) {
   Child launcher("LaunchChild", variables("hang", 5000));
   EXPECT_EQ(launcher.wait(), 4);
   EXPECT_EQ(note("result"), "4|1|rank 1 did not answer for 5 s during forward of step 5");
   EXPECT_EQ(said(1).rfind("watchdog: rank 1 did not answer", 0), 0u) << said(1);
 }
 
-TEST_F(Launch, AWorkerThatDoesNotLookUpIsEndedByItsWatchdog) {
+TEST_F(Launch, WatchdogEndsAnUnresponsiveWorker) {
   Child launcher("LaunchChild", variables("deaf"));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(folder_ / "deaf"); }));
   // Nobody has come to step 10: find rank 2 by its log.
@@ -214,7 +214,7 @@ TEST_F(Launch, AWorkerThatDoesNotLookUpIsEndedByItsWatchdog) {
   EXPECT_EQ(said(1).rfind("watchdog: rank 2 died during backward of step 5", 0), 0u) << said(1);
 }
 
-TEST_F(Launch, OneInterruptEndsCleanly) {
+TEST_F(Launch, FirstInterruptStopsCleanly) {
   Child launcher("LaunchChild", variables("run"));
   ASSERT_TRUE(await_notes("pid"));
   launcher.kill(SIGINT);
@@ -223,7 +223,7 @@ TEST_F(Launch, OneInterruptEndsCleanly) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(said(rank), "interrupted");
 }
 
-TEST_F(Launch, TwoInterruptsEndAtOnce) {
+TEST_F(Launch, SecondInterruptStopsAtOnce) {
   Child launcher("LaunchChild", variables("stubborn"));
   ASSERT_TRUE(await_notes("pid"));
   launcher.kill(SIGINT);
@@ -234,7 +234,7 @@ TEST_F(Launch, TwoInterruptsEndAtOnce) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST_F(Launch, ARunThatWasStoppedGoesOn) {
+TEST_F(Launch, SuspendedRunContinues) {
   Child launcher("LaunchChild", variables("run", 4000));
   ASSERT_TRUE(await_notes("pid"));
   launcher.kill(SIGTSTP);
@@ -246,7 +246,7 @@ TEST_F(Launch, ARunThatWasStoppedGoesOn) {
   EXPECT_EQ(launcher.wait(), 130) << note("result");
 }
 
-TEST_F(Launch, NoOrphanIsLeftWhenTheLauncherIsKilled) {
+TEST_F(Launch, KillingTheLauncherLeavesNoOrphan) {
   Child launcher("LaunchChild", variables("run"));
   ASSERT_TRUE(await_notes("pid"));
   launcher.kill(SIGKILL);
@@ -256,7 +256,7 @@ TEST_F(Launch, NoOrphanIsLeftWhenTheLauncherIsKilled) {
 
 class ByHandKill : public LaunchKill {};
 
-TEST_P(ByHandKill, AKilledRankIsNamedByTheOthers) {
+TEST_P(ByHandKill, OthersNameTheKilledRank) {
   const int victim = GetParam();
   const int port = lifeline::LifelineServer(lifeline::LifelineServerOptions{}).port();
   std::vector<std::unique_ptr<Child>> workers;

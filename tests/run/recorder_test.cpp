@@ -18,7 +18,7 @@ std::vector<record::StepRecord> steps_of(const std::vector<std::pair<double, dou
   return steps;
 }
 
-TEST(Summary, IsTheMedianOfStepsButTheFirst) {
+TEST(Summary, UsesTheMedianWithoutTheFirstStep) {
   record::RunRecord record;
   summarise(steps_of({{900, 5}, {10, 5}, {11, 5}, {60, 5}}), record);
   EXPECT_DOUBLE_EQ(record.ms_per_iteration, 11);
@@ -28,7 +28,7 @@ TEST(Summary, IsTheMedianOfStepsButTheFirst) {
   EXPECT_DOUBLE_EQ(alone.ms_per_iteration, 11);
 }
 
-TEST(Summary, IsTheMeanWhereWorkersTalkNowAndThen) {
+TEST(Summary, UsesTheMeanForPeriodicExchanges) {
   record::RunRecord record;
   summarise(steps_of({{900, 0}, {10, 0}, {11, 0}, {60, 5}}), record);
   EXPECT_DOUBLE_EQ(record.ms_per_iteration, 27);

@@ -57,14 +57,14 @@ std::string complaint(const WorldFlags& flags, const Environment& environment = 
   return "no complaint";
 }
 
-TEST(World, AloneWithoutFlagsAndLauncher) {
+TEST(World, DefaultsToOneProcess) {
   const World world = find_world({}, {{"PATH", "/bin"}, {"RANK", ""}});
   EXPECT_EQ(world.size, 1);
   EXPECT_EQ(world.launcher, "none");
   EXPECT_FALSE(world.is_worker());
 }
 
-TEST(World, ByHand) {
+TEST(World, ReadsRankWorldSizeAndMaster) {
   const World world = find_world(by_hand(1, 3, "10.0.0.7:4000"), kTorchrun);
   EXPECT_EQ(world.launcher, "manual");
   EXPECT_EQ(world.rank, 1);
@@ -76,7 +76,7 @@ TEST(World, ByHand) {
   EXPECT_EQ(find_world(by_hand(0, 1, ""), {}).size, 1);
 }
 
-TEST(World, FlagsThatDoNotFitAreRefused) {
+TEST(World, RejectsInconsistentFlags) {
   EXPECT_NE(complaint(by_hand(3, 3, "h:1")).find("--rank must be from 0 to 2 with --world-size 3, got 3"),
             std::string::npos);
   EXPECT_NE(complaint(by_hand(-1, 3, "h:1")).find("got -1"), std::string::npos);
@@ -91,7 +91,7 @@ TEST(World, FlagsThatDoNotFitAreRefused) {
   EXPECT_EQ(complaint({0, {}, {}, ""}), "--workers must be 1 or more, got 0");
 }
 
-TEST(World, OurOwnLauncherComesFirst) {
+TEST(World, OwnLauncherTakesPrecedence) {
   const Environment own = {{"SYNCOPATE_RANK", "1"},
                            {"SYNCOPATE_WORLD_SIZE", "2"},
                            {"SYNCOPATE_MASTER", "127.0.0.1:4001"},
@@ -105,7 +105,7 @@ TEST(World, OurOwnLauncherComesFirst) {
   EXPECT_EQ(world.rendezvous.key, "k");
 }
 
-TEST(World, WorkersWinOverAnInheritedEnvironment) {
+TEST(World, WorkersFlagOverridesAnInheritedEnvironment) {
   for (const Environment& inherited : {kTorchrun, kMpirun, kSlurm}) {
     EXPECT_FALSE(find_world({4, {}, {}, ""}, inherited).is_worker());
     EXPECT_TRUE(find_world({}, with(inherited, {{"MASTER_ADDR", "node1"}})).is_worker()) << "the foil";
@@ -134,7 +134,7 @@ TEST(World, TorchrunOnOneMachineStaysOnLoopback) {
   EXPECT_EQ(agent.rendezvous.file.filename(), "torchrun-a_b-29500-0.rendezvous");
 }
 
-TEST(World, HalfOfTorchrunsEnvironmentIsAMistake) {
+TEST(World, RejectsAnIncompleteTorchrunEnvironment) {
   EXPECT_NE(complaint({}, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}).find("MASTER_ADDR and MASTER_PORT"),
             std::string::npos);
   EXPECT_NE(complaint({}, with(kTorchrun, {{"RANK", "4"}})).find("rank 4 does not fit 4 workers"),
@@ -144,7 +144,7 @@ TEST(World, HalfOfTorchrunsEnvironmentIsAMistake) {
       std::string::npos);
 }
 
-TEST(World, MpirunOnOneMachineMeetsByFile) {
+TEST(World, MpirunOnOneMachineUsesAFileRendezvous) {
   const World world = find_world({}, kMpirun);
   EXPECT_EQ(world.launcher, "mpirun");
   EXPECT_EQ(world.rank, 2);
@@ -160,7 +160,7 @@ TEST(World, MpirunOnSeveralMachinesNeedsAMaster) {
   EXPECT_EQ(find_world({}, with(apart, {{"MASTER_ADDR", "node2"}})).rendezvous.address.text(), "node2:29500");
 }
 
-TEST(World, SlurmCountsOnlyInsideAStep) {
+TEST(World, SlurmVariablesCountOnlyInsideAStep) {
   const World world = find_world({}, kSlurm);
   EXPECT_EQ(world.launcher, "slurm");
   EXPECT_EQ(world.rank, 5);
@@ -174,7 +174,7 @@ TEST(World, SlurmCountsOnlyInsideAStep) {
       << "a batch script's own environment";
 }
 
-TEST(World, SlurmOnOneNodeMeetsByFile) {
+TEST(World, SlurmOnOneNodeUsesAFileRendezvous) {
   const World world =
       find_world({}, with(kSlurm, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "node07"}}));
   EXPECT_EQ(world.rendezvous.kind, Kind::kFile);
@@ -182,7 +182,7 @@ TEST(World, SlurmOnOneNodeMeetsByFile) {
   EXPECT_EQ(world.rendezvous.file.filename(), "slurm-99-0.rendezvous");
 }
 
-TEST(World, SlurmsListOfNodes) {
+TEST(World, ParsesSlurmNodeLists) {
   EXPECT_EQ(first_host("node7"), "node7");
   EXPECT_EQ(first_host("a,b"), "a");
   EXPECT_EQ(first_host("node[07-09,12],other"), "node07");

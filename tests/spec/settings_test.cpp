@@ -22,7 +22,7 @@ std::string complaint(const std::string& strategy, const std::vector<std::string
   return "";
 }
 
-TEST(Settings, OfLocalStepsThatCannotBeAreRefusedBeforeARunBegins) {
+TEST(Settings, RejectsInvalidLocalStepSettings) {
   const auto refused = [](const std::string& strategy, const std::vector<std::string>& assignments,
                           const std::string& words) {
     const std::string sentence = complaint(strategy, assignments);
@@ -48,7 +48,7 @@ TEST(Settings, OfLocalStepsThatCannotBeAreRefusedBeforeARunBegins) {
   EXPECT_EQ(complaint("ddp", {"strategy.fragments=3", "model.batch_norm=sync"}), "") << "not ddp's";
 }
 
-TEST(Settings, ThatAStrategyWouldLeaveAsideAreRefused) {
+TEST(Settings, RejectsSettingsTheStrategyIgnores) {
   const auto said = [](const std::string& sentence, const std::string& words) {
     EXPECT_NE(sentence.find(words), std::string::npos) << words << ": " << sentence;
   };

@@ -26,7 +26,7 @@ TEST(FlatParams, RebindsEveryParameterInReverseOrderAndAligned) {
   EXPECT_THROW(params.check_views(), InternalError);
 }
 
-TEST(FlatParams, ValuesMoveToOtherStorageAndTheModelWithThem) {
+TEST(FlatParams, MovingStorageKeepsTheModelBound) {
   at::Tensor first = at::arange(6, at::kFloat).view({2, 3}).set_requires_grad(true);
   FlatParams params({{"first", first}});
   const at::Tensor storage = at::full_like(params.values, 3);

@@ -65,16 +65,16 @@ TEST(Safetensors, WritesAndReadsEveryType) {
   EXPECT_THROW(file.read("absent"), DataError);
 }
 
-TEST(Safetensors, ReadsWhatTheReferenceWrote) {
+TEST(Safetensors, ReadsFilesOfTheReferenceImplementation) {
   SYNCOPATE_NEED_SHARED(path, "oracles/tiny-bert-cls/model.safetensors");
   const SafetensorsFile file(path);
   EXPECT_EQ(file.metadata().at("format"), "pt");
   EXPECT_EQ(file.read("classifier.weight").sizes(), (std::vector<int64_t>{2, 32}));
 }
 
-TEST(Safetensors, AFileOfNothingIsSound) { EXPECT_EQ(fault_of(with_length("{}", "")), ""); }
+TEST(Safetensors, AcceptsAFileWithoutTensors) { EXPECT_EQ(fault_of(with_length("{}", "")), ""); }
 
-TEST(Safetensors, RejectsEachLie) {
+TEST(Safetensors, RejectsInconsistentHeaders) {
   const std::string good = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
   const std::string data(8, 'x');
   EXPECT_EQ(fault_of(with_length(one(good), data)), "");
@@ -119,7 +119,7 @@ TEST(Safetensors, RejectsEachLie) {
           "overlaps");
 }
 
-TEST(Safetensors, NamesTheTensorAndTheFileOnOneLine) {
+TEST(Safetensors, ErrorsNameTheTensorAndTheFile) {
   const std::string fault =
       fault_of(with_length(one(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), "12345678"));
   EXPECT_NE(fault.find("\"a\""), std::string::npos);

@@ -43,7 +43,7 @@ Words pieces_of(const ByteBpe& bpe, std::string_view text) {
   return pieces;
 }
 
-TEST(BpeWords, CutAsGpt2sPatternDoes) {
+TEST(BpeWords, SplitLikeGpt2sPattern) {
   EXPECT_EQ(words_of("don't we'll I'd"), (Words{"don", "'t", " we", "'ll", " I", "'d"}));
   EXPECT_EQ(words_of("DON'T 'tis"), (Words{"DON", "'", "T", " '", "tis"})) << "capitals are no endings";
   EXPECT_EQ(words_of("a  b\n\nc \n"), (Words{"a", " ", " b", "\n", "\n", "c", " \n"}));
@@ -54,7 +54,7 @@ TEST(BpeWords, CutAsGpt2sPatternDoes) {
   EXPECT_TRUE(words_of("").empty());
 }
 
-TEST(ByteBpe, JoinsTheEarliestMergeFirst) {
+TEST(ByteBpe, AppliesTheEarliestMergeFirst) {
   const ByteBpe bpe(table_of({{"b", "c"}, {"a", "b"}, {"a", "bc"}}));
   EXPECT_EQ(pieces_of(bpe, "abc"), (Words{"abc"}));
   EXPECT_EQ(pieces_of(bpe, "abab"), (Words{"ab", "ab"}));
@@ -62,13 +62,13 @@ TEST(ByteBpe, JoinsTheEarliestMergeFirst) {
   EXPECT_EQ(pieces_of(other, "abc"), (Words{"ab", "c"})) << "the foil: another order of merges";
 }
 
-TEST(ByteBpe, RepeatsJoinFromTheLeft) {
+TEST(ByteBpe, MergesRepeatsFromTheLeft) {
   const ByteBpe bpe(table_of({{"a", "a"}, {"aa", "aa"}}));
   EXPECT_EQ(pieces_of(bpe, "aaaaaaa"), (Words{"aaaa", "aa", "a"}));
   EXPECT_EQ(bpe.encode(std::string(200001, 'a')).size(), 50001U) << "and one long word takes no for ever";
 }
 
-TEST(ByteBpe, DecodesToTheSameBytesWhateverTheyAre) {
+TEST(ByteBpe, RoundTripsArbitraryBytes) {
   const ByteBpe bpe(table_of({{"t", "h"}, {"th", "e"}, {"Ġ", "the"}}));
   std::string every;
   for (int byte = 0; byte < 256; ++byte) every.push_back(static_cast<char>(byte));
@@ -83,7 +83,7 @@ TEST(ByteBpe, DecodesToTheSameBytesWhateverTheyAre) {
   EXPECT_THROW(bpe.decode(std::vector<int32_t>{-1}), DataError);
 }
 
-TEST(ByteBpe, AMemoryChangesNothing) {
+TEST(ByteBpe, CacheDoesNotChangeTheResult) {
   const ByteBpe bpe(table_of({{"t", "h"}, {"th", "e"}}));
   ByteBpe::Memory memory;
   for (const std::string_view text : {"the then the", "then", "ththth the"}) {
@@ -93,7 +93,7 @@ TEST(ByteBpe, AMemoryChangesNothing) {
   }
 }
 
-TEST(ByteBpe, SavesWhatItLoads) {
+TEST(ByteBpe, SaveAndLoadRoundTrip) {
   const TempDir folder;
   const std::vector<std::string_view> texts{
       "the cat and the hat, the \"bat\" \\ and the rat; café café 中中 \n\n"};
@@ -108,7 +108,7 @@ TEST(ByteBpe, SavesWhatItLoads) {
   EXPECT_TRUE(read_text(folder / "merges.txt").starts_with("#version: 0.2\n"));
 }
 
-TEST(ByteBpe, RefusesFilesThatDoNotFit) {
+TEST(ByteBpe, RejectsInconsistentFiles) {
   const TempDir folder;
   ByteBpe(table_of({{"b", "c"}, {"a", "bc"}})).save(folder.path());
   const std::string vocabulary = read_text(folder / "vocab.json");
@@ -136,7 +136,7 @@ TEST(ByteBpe, RefusesFilesThatDoNotFit) {
   EXPECT_THROW(ByteBpe::load(folder / "nowhere"), DataError);
 }
 
-TEST(BpeTraining, JoinsTheMostFrequentPairs) {
+TEST(BpeTraining, MergesTheMostFrequentPairs) {
   const BpeTable table = train_bpe({"abab abab", "abab cd"}, {.size = 259, .min_count = 2});
   ASSERT_EQ(table.words.size(), 259U);
   EXPECT_EQ(table.words[0], "!");
@@ -152,7 +152,7 @@ TEST(BpeTraining, JoinsTheMostFrequentPairs) {
   EXPECT_THROW(train_bpe({""}, {}), DataError);
 }
 
-TEST(BpeTraining, WhatIsTrainedWritesItsTextsShort) {
+TEST(BpeTraining, TrainedVocabularyCompressesItsTexts) {
   Rng rng(1);
   for (int i = 0; i < 25; ++i) {
     std::string text;
@@ -178,7 +178,7 @@ int64_t differences(const ByteBpe& bpe, const std::filesystem::path& path, int64
   return count;
 }
 
-TEST(BpeOracle, EveryTextAsTransformersEncodesIt) {
+TEST(BpeOracle, MatchesTransformersOnEveryText) {
   SYNCOPATE_NEED_SHARED(folder, "oracles/bpe");
   const ByteBpe bpe = ByteBpe::load(folder);
   EXPECT_EQ(bpe.size(), 8000);

@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(Vocabulary, SpecialWordsThenCharactersThenTheMostFrequentPairs) {
+TEST(Vocabulary, SpecialTokensThenCharactersThenTheMostFrequentPairs) {
   // Pairs: a##b 3 (abc, abc, ab), ##b##c 2, x##y 2. After `ab`, the pair ab##c counts 2, as x##y does.
   const Words words =
       train_vocabulary({"abc ab", "ABC xy xy"}, {.size = 100, .lower_case = true, .min_count = 1});
@@ -24,7 +24,7 @@ TEST(Vocabulary, SpecialWordsThenCharactersThenTheMostFrequentPairs) {
             words);
 }
 
-TEST(Vocabulary, EndsAtItsSizeOrWhenPairsAreRare) {
+TEST(Vocabulary, StopsAtItsSizeOrAtRarePairs) {
   const std::vector<std::string_view> texts{"banana bandana banana ban", "bandana canal"};
   EXPECT_EQ(train_vocabulary(texts, {.size = 14, .min_count = 1}).size(), 14U);
   const Words often = train_vocabulary(texts, {.size = 1000, .min_count = 2});
@@ -37,7 +37,7 @@ TEST(Vocabulary, EndsAtItsSizeOrWhenPairsAreRare) {
       << "the most frequent characters";
 }
 
-TEST(Vocabulary, RepeatedCharactersAreJoinedWithoutOverlap) {
+TEST(Vocabulary, RepeatedCharactersMergeWithoutOverlap) {
   const Words words = train_vocabulary({"aaaaa aaaaa"}, {.size = 100, .min_count = 1});
   EXPECT_EQ(std::set<std::string>(words.begin(), words.end()).size(), words.size());
   EXPECT_TRUE(std::count(words.begin(), words.end(), "aaaaa"));
@@ -46,7 +46,7 @@ TEST(Vocabulary, RepeatedCharactersAreJoinedWithoutOverlap) {
 /// The same count of pairs made the slow way: after each join everything is counted anew.
 Words train_slowly(const std::vector<std::pair<std::string, int>>& counted, size_t size);
 
-TEST(Vocabulary, IndexedCountsEqualCountingAnew) {
+TEST(Vocabulary, IncrementalCountsMatchRecounting) {
   Rng rng(11);
   std::vector<std::pair<std::string, int>> counted;
   std::string text;
@@ -75,7 +75,7 @@ TEST(Vocabulary, RebuildsItsTextAndIsDeterministic) {
   EXPECT_EQ(joined, "thequickbrownfoxjumpsoverthelazydog;naivecafe,中文!");
 }
 
-TEST(Vocabulary, RefusesWhatItCannotUse) {
+TEST(Vocabulary, RejectsInvalidInput) {
   EXPECT_THROW(train_vocabulary({"a"}, {.size = 5}), ConfigError);
   EXPECT_THROW(train_vocabulary({}, {}), DataError);
   EXPECT_THROW(train_vocabulary({" \n", ""}, {}), DataError);

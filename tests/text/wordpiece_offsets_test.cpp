@@ -57,7 +57,7 @@ TEST(WordPieceOffsets, PointIntoTheOriginalText) {
   EXPECT_EQ(stretches(cased, "İs is"), "İ|s|is");
 }
 
-TEST(WordPieceOffsets, AnyBytesHaveSoundPlaces) {
+TEST(WordPieceOffsets, AreValidForArbitraryBytes) {
   const WordPiece lower(
       test::vocabulary_of({"a", "##a", "cafe", "중", ".", "e", "##e", "i", "\u1112", "##\u1161", "##\u11AB"}),
       rules_for(true));
@@ -78,7 +78,7 @@ TEST(WordPieceOffsets, AnyBytesHaveSoundPlaces) {
   }
 }
 
-TEST(WordPieceOracle, OffsetsGoWithTheSamePieces) {
+TEST(WordPieceOracle, EncodingWithOffsetsGivesTheSamePieces) {
   SYNCOPATE_NEED_SHARED(oracle, "oracles/wordpiece/single.jsonl");
   SYNCOPATE_NEED_SHARED(vocabulary, "data/bert_vocab/vocab.txt");
   const WordPiece tokenizer = WordPiece::load(vocabulary);

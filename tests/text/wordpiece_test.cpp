@@ -24,7 +24,7 @@ WordPiece small(bool lower_case = true) {
       rules_for(lower_case));
 }
 
-TEST(WordPiece, CutsTheLongestPieceFirst) {
+TEST(WordPiece, MatchesTheLongestPieceFirst) {
   EXPECT_EQ(small().encode("unaffable"), (Ids{5, 6, 7}));
   EXPECT_EQ(small().encode("aff able, un"), (Ids{8, 9, 10, 5}));
   EXPECT_EQ(small().encode("xx"), (Ids{15, 16}));
@@ -33,7 +33,7 @@ TEST(WordPiece, CutsTheLongestPieceFirst) {
       << "a longer first piece wins, though the shorter would do";
 }
 
-TEST(WordPiece, AWordThatCannotBeCutIsUnknownAsAWhole) {
+TEST(WordPiece, UnmatchedWordIsUnknownAsAWhole) {
   EXPECT_EQ(small().encode("unq"), Ids{kUnk});
   EXPECT_EQ(small().encode("un q aff"), (Ids{5, kUnk, 8}));
   EXPECT_EQ(small().encode("able##x"), (Ids{9, kUnk, kUnk, 15})) << "## in a text is punctuation";
@@ -46,7 +46,7 @@ TEST(WordPiece, CaseAndAccents) {
   EXPECT_EQ(small().encode("中un中"), (Ids{11, 5, 11}));
 }
 
-TEST(WordPiece, AHundredCharactersAreAWordAndOneMoreIsNot) {
+TEST(WordPiece, WordsOverAHundredCharactersAreUnknown) {
   EXPECT_EQ(small().encode(std::string(100, 'x')).size(), 100U);
   EXPECT_EQ(small().encode(std::string(101, 'x')), Ids{kUnk});
   const WordPiece wide(vocabulary_of({"ø", "##ø", std::string(101, 'y')}), rules_for(true));
@@ -57,14 +57,14 @@ TEST(WordPiece, AHundredCharactersAreAWordAndOneMoreIsNot) {
   EXPECT_EQ(wide.encode(std::string(101, 'y')), Ids{kUnk}) << "even where the vocabulary has it";
 }
 
-TEST(WordPiece, SpecialWordsInTheTextStayWhole) {
+TEST(WordPiece, SpecialTokensInTheTextStayWhole) {
   EXPECT_EQ(small().encode("[CLS]un[SEP] [MASK]x[PAD][UNK]"), (Ids{kCls, 5, kSep, kMask, 15, kPad, kUnk}));
   EXPECT_EQ(small().encode("[cls]"), (Ids{kUnk, kUnk, kUnk})) << "only as written";
   EXPECT_EQ(small().encode("[CLS"), (Ids{kUnk, kUnk}));
   EXPECT_EQ(small().encode("[[SEP]]"), (Ids{kUnk, kSep, kUnk}));
 }
 
-TEST(WordPiece, AddsSpecialWordsAndTypes) {
+TEST(WordPiece, AddsSpecialTokensAndTypes) {
   const Encoding single = small().encode("un able", std::nullopt, 0);
   EXPECT_EQ(single.ids, (Ids{kCls, 5, 9, kSep}));
   EXPECT_EQ(single.types, (Ids{0, 0, 0, 0}));
@@ -107,14 +107,14 @@ TEST(WordPiece, TruncatesTheLongestFirst) {
   EXPECT_THROW(small().encode("un", std::nullopt, -1), ConfigError);
 }
 
-TEST(WordPiece, NamesItsWords) {
+TEST(WordPiece, LooksUpTokensById) {
   EXPECT_EQ(small().token(7), "##able");
   EXPECT_EQ(small().size(), 17);
   EXPECT_THROW(small().token(17), DataError);
   EXPECT_THROW(small().token(-1), DataError);
 }
 
-TEST(WordPiece, SavesAndLoadsTheSame) {
+TEST(WordPiece, SaveAndLoadRoundTrip) {
   const syncopate::test::TempDir folder;
   for (const TextRules rules : {rules_for(true), rules_for(false), TextRules{true, false, false}}) {
     const WordPiece before(small().words(), rules);
@@ -130,7 +130,7 @@ TEST(WordPiece, SavesAndLoadsTheSame) {
   EXPECT_NE(WordPiece::load(folder / "lower").encode("Un"), WordPiece::load(folder / "cased").encode("Un"));
 }
 
-TEST(WordPiece, SettingsDecideTheCase) {
+TEST(WordPiece, SettingsDecideLowerCasing) {
   const syncopate::test::TempDir folder;
   save_vocabulary(folder / "vocab.txt", small().words());
   EXPECT_TRUE(WordPiece::load(folder.path()).lower_case()) << "the default";
@@ -147,7 +147,7 @@ TEST(WordPiece, SettingsDecideTheCase) {
   EXPECT_THROW(with("[]"), DataError);
 }
 
-TEST(WordPiece, RefusesABadVocabularyAndSaysWhere) {
+TEST(WordPiece, RejectsBadVocabulariesWithLineNumbers) {
   const syncopate::test::TempDir folder;
   const auto load = [&](const std::string& text) {
     syncopate::test::write_text(folder / "vocab.txt", text);

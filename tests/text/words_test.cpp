@@ -31,13 +31,13 @@ TEST(Words, SplitsAtSpaceAndPunctuation) {
   EXPECT_EQ(uncased(" \n\t "), Words{});
 }
 
-TEST(Words, WhiteSpaceOfAllKinds) {
+TEST(Words, SplitsAtEveryKindOfWhiteSpace) {
   EXPECT_EQ(uncased("non\u00A0breaking\u3000wide\u2028line\u2003em"),
             (Words{"non", "breaking", "wide", "line", "em"}));
   EXPECT_EQ(uncased("zero\u200Bwidth"), Words{"zerowidth"}) << "a format character, not a space";
 }
 
-TEST(Words, ControlsAreDroppedWithoutSplitting) {
+TEST(Words, DropsControlCharactersWithoutSplitting) {
   EXPECT_EQ(uncased(std::string_view("nu\0ll", 5)), Words{"null"});
   EXPECT_EQ(uncased("be\x07ll ver\vti\fcal nel\u0085x re\uFFFDplaced \uE000"),
             (Words{"bell", "vertical", "nelx", "replaced"}));
@@ -55,7 +55,7 @@ TEST(Words, LowerCaseAndAccents) {
   EXPECT_EQ(words_of("İ", {.lower_case = true, .strip_accents = false}), Words{"i\u0307"});
 }
 
-TEST(Words, DecompositionCanMakePunctuationAndOrdersWhatStays) {
+TEST(Words, DecomposesAndReordersCharacters) {
   EXPECT_EQ(uncased("what\u037Enow"), (Words{"what", ";", "now"}))
       << "the Greek question mark is a semicolon";
   EXPECT_EQ(uncased("한"), Words{"\u1112\u1161\u11AB"});
@@ -65,13 +65,13 @@ TEST(Words, DecompositionCanMakePunctuationAndOrdersWhatStays) {
   EXPECT_EQ(cased("\u302F\U0001D165"), Words{"\u302F\U0001D165"});
 }
 
-TEST(Words, IdeographsStandAlone) {
+TEST(Words, IdeographsAreSeparateWords) {
   EXPECT_EQ(uncased("中文abcかな한"), (Words{"中", "文", "abcかな\u1112\u1161\u11AB"}));
   EXPECT_EQ(words_of("中文", {.split_cjk = false}), Words{"中文"});
   EXPECT_EQ(uncased("𠀀𠮷"), (Words{"𠀀", "𠮷"}));
 }
 
-TEST(Words, WhatIsNotUtf8IsDropped) {
+TEST(Words, DropsInvalidUtf8) {
   EXPECT_EQ(uncased("a\xFF"
                     "b\xC3"),
             Words{"ab"});
@@ -100,7 +100,7 @@ uint64_t fingerprint(const TextRules& rules) {
   return corpora::stable_hash(all);
 }
 
-TEST(Words, EveryCodePointIsTreatedAsPublished) {
+TEST(Words, EveryCodePointMatchesTheStoredFingerprint) {
   EXPECT_EQ(fingerprint(rules_for(true)), 0xd4269903b3cc293bULL);
   EXPECT_EQ(fingerprint(rules_for(false)), 0x708a182b0b1462e3ULL);
   EXPECT_NE(fingerprint({.lower_case = true, .strip_accents = true, .split_cjk = false}),

@@ -43,7 +43,7 @@ std::vector<Numbers> shares_over(int steps, Numbers::value_type batch, int ranks
   return seen[0];
 }
 
-TEST(Balance, NoiseChangesNothingAndARealDifferenceDoes) {
+TEST(Balance, IgnoresNoiseAndFollowsRealDifferences) {
   const auto noisy = [](int rank, int step, int64_t examples) {
     const double noise =
         0.03 * (((step * 7 + rank * 5) % 11) / 5.0 - 1) + (step % 8 == 5 ? 3 : 0);  // and jolts
@@ -70,7 +70,7 @@ TEST(Balance, FollowsAWorkerThatSlowsDownAndRecovers) {
   EXPECT_EQ(seen.back(), (Numbers{32, 32}));
 }
 
-TEST(Balance, WhatDoesNotShrinkWithTheShareIsAllowedFor) {
+TEST(Balance, AccountsForFixedCosts) {
   // Half of an equal step is the update, and rank 1 is twice as slow in all it does.
   const auto cost = [](int rank, int, int64_t examples) {
     return (rank == 1 ? 2.0 : 1.0) * (32 + static_cast<double>(examples));
@@ -80,7 +80,7 @@ TEST(Balance, WhatDoesNotShrinkWithTheShareIsAllowedFor) {
   EXPECT_LT(std::max(first, second) / std::min(first, second), 1.08);
 }
 
-TEST(Balance, AWorkerThatMeasuredNothingKeepsAllAsTheyAre) {
+TEST(Balance, MissingMeasurementKeepsTheShares) {
   const auto seen = shares_over(8, 64, 2, [](int rank, int step, int64_t) { return rank + step; });
   EXPECT_NE(seen[0], (Numbers{32, 32}));
   test::run_ranks(2, [](comm::Group& group) {

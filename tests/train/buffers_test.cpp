@@ -109,7 +109,7 @@ std::vector<Seen> train(int ranks, bool broadcast) {
 class Buffers : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Buffers, testing::Values(2, 3));
 
-TEST_P(Buffers, TheRanksMeanIsEvaluatedAndKept) {
+TEST_P(Buffers, EvaluatesAndKeepsTheMeanOverRanks) {
   const std::vector<Seen> all = train(GetParam(), false);
   double mean = 0;
   for (const Seen& each : all) mean += each.after.back() / GetParam();
@@ -127,7 +127,7 @@ TEST_P(Buffers, TheRanksMeanIsEvaluatedAndKept) {
   EXPECT_NE(all[0].before[2], all[1].before[2]);
 }
 
-TEST_P(Buffers, BroadcastBeginsEveryStepWithThoseOfRankZero) {
+TEST_P(Buffers, BroadcastsRankZerosBuffersBeforeEveryStep) {
   const std::vector<Seen> all = train(GetParam(), true);
   for (const Seen& each : all) {
     ASSERT_EQ(each.before.size(), 4u);

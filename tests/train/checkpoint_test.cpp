@@ -16,7 +16,7 @@ Checkpoint some_checkpoint() {
       {{"steps_done", 12}, {"epoch_loss", 0.1 + 0.2}}};
 }
 
-TEST(Checkpoint, ComesBackBitForBit) {
+TEST(Checkpoint, RoundTripsBitForBit) {
   const test::TempDir folder;
   const auto path = folder / "checkpoint.safetensors";
   save_checkpoint(path, some_checkpoint());
@@ -28,7 +28,7 @@ TEST(Checkpoint, ComesBackBitForBit) {
   EXPECT_EQ(back.state.at("epoch_loss").get<double>(), 0.1 + 0.2);
 }
 
-TEST(Checkpoint, AnyDamageIsFound) {
+TEST(Checkpoint, DetectsAnyDamage) {
   const test::TempDir folder;
   const auto path = folder / "checkpoint.safetensors";
   save_checkpoint(path, some_checkpoint());
@@ -54,7 +54,7 @@ TEST(Checkpoint, AnyDamageIsFound) {
   EXPECT_THROW(load_checkpoint(folder / "nothing"), DataError);
 }
 
-TEST(Checkpoint, DamageToDataIsAlwaysFound) {
+TEST(Checkpoint, DetectsDamageToData) {
   const test::TempDir folder;
   const auto path = folder / "checkpoint.safetensors";
   save_checkpoint(path, some_checkpoint());
@@ -67,14 +67,14 @@ TEST(Checkpoint, DamageToDataIsAlwaysFound) {
   }
 }
 
-TEST(Checkpoint, AnotherModelDoesNotFit) {
+TEST(Checkpoint, RejectsACheckpointOfAnotherModel) {
   const Checkpoint checkpoint = some_checkpoint();
   at::Tensor other = at::zeros({999});
   EXPECT_THROW(restore_tensors(checkpoint.tensors, {{"parameters", other}}, "c"), DataError);
   EXPECT_THROW(restore_tensors(checkpoint.tensors, {{"momentum", other}}, "c"), DataError);
 }
 
-TEST(Checkpoint, AFullDiskLeavesTheOldOne) {
+TEST(Checkpoint, FullDiskKeepsTheOldCheckpoint) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   const test::TempDir folder;
   const auto path = folder / "checkpoint.safetensors";

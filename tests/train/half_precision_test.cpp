@@ -74,7 +74,7 @@ at::Tensor finite(int step, int rank) {
   return at::arange(8, at::kFloat) * 0.25 + static_cast<double>(step) - 0.5 * rank;
 }
 
-TEST(HalfPrecision, AGradientThatOverflowedOnOneRankIsLeftOutOnAll) {
+TEST(HalfPrecision, OverflowOnOneRankSkipsTheStepOnAll) {
   for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
     const auto overflowing = [&](int step, int rank) {
       at::Tensor gradient = finite(step, rank);
@@ -96,7 +96,7 @@ TEST(HalfPrecision, AGradientThatOverflowedOnOneRankIsLeftOutOnAll) {
   EXPECT_EQ(foil.skipped, 0);
 }
 
-TEST(HalfPrecision, TheScaleIsDividedOutAgainBeforeClipping) {
+TEST(HalfPrecision, GradientsAreUnscaledBeforeClipping) {
   for (const double clip : {0.0, 0.5}) {
     const Left plain = run(2, "all-reduce", 3, 0, clip, finite);
     const Left scaled = run(2, "all-reduce", 3, 1024, clip, finite);
@@ -108,7 +108,7 @@ TEST(HalfPrecision, TheScaleIsDividedOutAgainBeforeClipping) {
   }
 }
 
-TEST(HalfPrecision, AtTheLowestScaleAGradientThatIsNoNumberIsDivergence) {
+TEST(HalfPrecision, OverflowAtTheLowestScaleIsDivergence) {
   const auto broken = [](int, int) { return at::full({8}, std::numeric_limits<double>::quiet_NaN()); };
   const Left low = run(2, "all-reduce", 1, 1, 0, broken), high = run(2, "all-reduce", 1, 4, 0, broken);
   EXPECT_FALSE(std::isfinite(low.norm)) << "the trainer ends the run by it";
@@ -118,7 +118,7 @@ TEST(HalfPrecision, AtTheLowestScaleAGradientThatIsNoNumberIsDivergence) {
   EXPECT_TRUE(at::equal(low.values, high.values)) << "neither touches the parameters";
 }
 
-TEST(HalfPrecision, ASkippedStepIsAsIfItHadNotBeen) {
+TEST(HalfPrecision, SkippedStepChangesNothing) {
   const auto second_overflows = [](int step, int rank) {
     at::Tensor gradient = finite(step == 2 ? 1 : step, rank);
     if (step == 1) gradient[0] = -std::numeric_limits<float>::infinity();

@@ -68,7 +68,7 @@ TEST_P(ByRanks, MacroF1ByHand) {
                    (0.75 + 0.5 + 0.0 + 0.0) / 4);
 }
 
-TEST_P(ByRanks, TheLabelAmongTheBest) {
+TEST_P(ByRanks, TopKAccuracyByHand) {
   const auto top = [&](int64_t count) {
     const auto record = score({.classes = 4, .top = count, .parts = {}}, kCases, GetParam());
     return record.measures.at("top" + std::to_string(count));
@@ -78,7 +78,7 @@ TEST_P(ByRanks, TheLabelAmongTheBest) {
   EXPECT_DOUBLE_EQ(top(5), 1) << "of four classes all are among the five best";
 }
 
-TEST_P(ByRanks, PartsAreScoredByThemselves) {
+TEST_P(ByRanks, ScoresPartsSeparately) {
   const auto record =
       score({.classes = 4, .top = 0, .parts = {{"first", 0, 3}, {"last", 3, 7}, {"none", 7, 9}}}, kCases,
             GetParam());

@@ -55,7 +55,7 @@ class SquadMetric : public testing::Test {
   std::shared_ptr<data::SquadDataset> dataset_;
 };
 
-TEST_F(SquadMetric, AQuestionsWindowsMayLieOnTwoRanks) {
+TEST_F(SquadMetric, WindowsOfAQuestionMayBeOnTwoRanks) {
   ASSERT_EQ(dataset_->size(), 3);
   // The second window is surer: "cc dd", right. The first alone says "Aa", wrong.
   const std::vector<at::Tensor> outputs{span(3, 3, 5), span(4, 5, 6), span(3, 3, 5)};
@@ -78,7 +78,7 @@ TEST_F(SquadMetric, AQuestionsWindowsMayLieOnTwoRanks) {
 
 /// What predict writes and what evaluate scores must be one answer, also where many likely starts come after
 /// all likely ends.
-TEST(SquadMetricLong, TheScoreIsThatOfThePredictedAnswers) {
+TEST(SquadMetricLong, MatchesTheScoreOfThePredictedAnswers) {
   const text::WordPiece tokenizer(
       {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "q", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"},
       text::TextRules{});
@@ -119,7 +119,7 @@ class Broken : public nn::Model {
   }
 };
 
-TEST_F(SquadMetric, OutputsThatAreNoNumbersAreALossThatIsNone) {
+TEST_F(SquadMetric, NonFiniteOutputsGiveANonFiniteLoss) {
   Broken model;
   syncopate::test::run_ranks(2, [&](comm::Group& group) {
     const auto metric = squad(dataset_, questions_)();

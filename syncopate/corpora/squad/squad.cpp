@@ -171,7 +171,7 @@ void place_answers(const std::filesystem::path& path, SquadTask& task) {
 }  // namespace
 
 SquadTask load_squad(const std::filesystem::path& path, Purpose purpose) {
-  constexpr const char* kForm = "a folder with train-v1.1.json and dev-v1.1.json, or a single file";
+  constexpr const char* kForm = "a folder with train-v1.1.json and dev-v1.1.json, or a single file,";
   if (path.empty()) throw ConfigError("the task squad needs data: give {} as its data path", kForm);
   require_data(path, kForm);
   const SplitFiles files = find_splits(path, {".json"}, purpose);

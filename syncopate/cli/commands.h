@@ -5,7 +5,7 @@
 
 namespace syncopate::cli {
 
-/// A sub-command: adds itself to the program; running it returns the exit code.
+/// Runs a sub-command and returns the exit code. Each add_ function adds its sub-command to the program.
 using Command = std::function<int()>;
 
 Command add_train(CLI::App& program, char** argv);

@@ -37,8 +37,8 @@ int compare(const std::string& file, const std::string& out) {
     const auto reused =
         std::count_if(result.rows.begin(), result.rows.end(), [](const auto& row) { return row.reused; });
     if (reused > 0) {
-      fmt::print(stderr, "{} of {} rows were done before; remove {} to measure them again\n", reused,
-                 runs.size(), folder.string());
+      fmt::print(stderr, "{} of {} rows were done before; remove {} to run them again\n", reused, runs.size(),
+                 folder.string());
     }
   }
   return result.exit_code;
@@ -50,13 +50,13 @@ Command add_compare(CLI::App& program) {
   struct Arguments {
     std::string file, out;
   };
-  CLI::App* app =
-      program.add_subcommand("compare", "Run several strategies on the same data, start and budget");
+  CLI::App* app = program.add_subcommand(
+      "compare", "Run an experiment file: several strategies on the same data, initial weights and budget");
   auto arguments = std::make_shared<Arguments>();
   app->add_option("file", arguments->file, "experiment file (TOML)")->required();
-  app->add_option("--out", arguments->out, "folder of the runs; default: runs/<name of the file>");
+  app->add_option("--out", arguments->out, "folder for the runs (default: runs/<name of the file>)");
   app->footer(
-      "Rows that are done in the folder already are not run again.\n"
+      "Rows that are already finished in the folder are not run again.\n"
       "Example:\n  syncopate compare experiments/quickstart.toml");
   return [arguments] { return compare(arguments->file, arguments->out); };
 }

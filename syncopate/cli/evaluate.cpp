@@ -11,19 +11,21 @@ namespace syncopate::cli {
 
 void add_model_options(CLI::App& app, spec::ScoreSpec& spec) {
   app.add_option("--task", spec.task, "the task that the model was trained on")->required();
-  app.add_option("--data", spec.data, "data file, or folder; empty: the built-in data of the task");
-  app.add_option("--model", spec.model, "a run, a run's model/, or any Hugging Face folder")->required();
+  app.add_option("--data", spec.data, "data file or folder (default: the task's built-in data)");
+  app.add_option("--model", spec.model, "a run's folder, its model/ folder, or a Hugging Face model folder")
+      ->required();
   app.add_option("--text", spec.columns.text, "csv: the column with the text");
-  app.add_option("--text-pair", spec.columns.text_pair, "csv: the column with a second text");
+  app.add_option("--text-pair", spec.columns.text_pair,
+                 "csv: the column with a second text, if there is one");
   app.add_option("--label", spec.columns.label, "csv: the column with the label");
-  app.add_option("--max-length", spec.max_length, "tokens of an example; default: as the model was trained");
-  app.add_option("--stride", spec.stride, "squad: pieces that two windows of a long text share")
+  app.add_option("--max-length", spec.max_length, "maximum tokens per example (default: as in training)");
+  app.add_option("--stride", spec.stride, "squad: tokens by which the windows of a long text overlap")
       ->capture_default_str();
-  app.add_option("--batch-size", spec.batch_size, "examples at once; default: as suits the task");
-  app.add_option("--threads", spec.threads, "default: all cores");
+  app.add_option("--batch-size", spec.batch_size, "examples per batch (default: depends on the task)");
+  app.add_option("--threads", spec.threads, "number of threads (default: all cores)");
   app.add_option("--device", spec.device, "cpu, cuda or cuda:1")->capture_default_str();
   app.add_option("--precision", spec.precision, "fp32, bf16 or fp16")->capture_default_str();
-  app.add_option("--seed", spec.seed, "mlm: of the masks; clm: of the continuation")->capture_default_str();
+  app.add_option("--seed", spec.seed, "seed of the masks (mlm) or of sampling (clm)")->capture_default_str();
 }
 
 Command add_evaluate(CLI::App& program) {
@@ -32,15 +34,15 @@ Command add_evaluate(CLI::App& program) {
     bool json = false;
     std::string out;
   };
-  CLI::App* app = program.add_subcommand("evaluate", "Score a model folder on a data file");
+  CLI::App* app = program.add_subcommand("evaluate", "Evaluate a model on a data file");
   auto arguments = std::make_shared<Arguments>();
   add_model_options(*app, arguments->spec);
   app->add_flag("--json", arguments->json, "print the score as one line of JSON");
   app->add_option("--out", arguments->out, "write the score to this file as JSON");
   app->add_option("--documents", arguments->spec.documents,
-                  "mlm, clm: a document is a line, or what stands between blank lines: auto, line, blank")
+                  "mlm, clm: how documents are separated: line (one per line), blank (blank lines) or auto")
       ->capture_default_str();
-  app->add_option("--mask-rate", arguments->spec.mask_rate, "mlm: share of the words that are asked for")
+  app->add_option("--mask-rate", arguments->spec.mask_rate, "mlm: share of the words to predict")
       ->capture_default_str();
   app->add_flag("--whole-words", arguments->spec.whole_words, "mlm: mask all pieces of a word together");
   app->footer("Example:\n  syncopate evaluate --task rte --data glue/RTE/dev.tsv --model runs/my-run/model");

@@ -20,7 +20,7 @@ void on_signal(int) {
     signals_seen = 1;
     return;
   }
-  // One Ctrl-C may come twice: from the terminal and, at once, from a launcher such as torchrun.
+  // One Ctrl-C may arrive twice: from the terminal and from a launcher such as torchrun.
   constexpr double kEchoSeconds = 0.25;
   const double passed = static_cast<double>(now.tv_sec - first_seen.tv_sec) +
                         1e-9 * static_cast<double>(now.tv_nsec - first_seen.tv_nsec);

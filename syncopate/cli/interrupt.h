@@ -2,7 +2,7 @@
 
 namespace syncopate::cli {
 
-/// From here on the first SIGINT or SIGTERM asks for an orderly end and the second ends the process at once
+/// Installs signal handlers: the first SIGINT or SIGTERM requests a clean stop, the second exits at once
 /// (130).
 void catch_interrupts();
 bool interrupted();

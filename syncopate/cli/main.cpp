@@ -23,7 +23,7 @@ int complain(const std::string& sentence, ExitCode code) {
   return static_cast<int>(code);
 }
 
-/// CLI11 says "The following argument was not expected: --stratgy": say what was probably meant.
+/// Replaces CLI11's "The following argument was not expected: --stratgy" by a suggestion.
 std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
   const auto chosen = program.get_subcommands();
   std::vector<std::string> known;
@@ -47,7 +47,8 @@ std::string parse_complaint(const CLI::App& program, const CLI::ParseError& erro
 
 int run(int argc, char** argv) {
   CLI::App program{
-      "Trains models on several workers under any rhythm of synchronisation, and shows which rhythm wins.",
+      "Distributed training on libtorch: train a model under any synchronisation strategy and compare "
+      "strategies.",
       "syncopate"};
   program.set_version_flag("--version", std::string("syncopate ") + SYNCOPATE_VERSION);
   program.require_subcommand(1);
@@ -55,7 +56,8 @@ int run(int argc, char** argv) {
       "Examples:\n"
       "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --steps 200\n"
       "  syncopate compare experiments/quickstart.toml\n"
-      "Exit codes: 0 done, 2 bad setting, 3 bad data, 4 a worker was lost, 5 diverged, 70 our mistake, 130 "
+      "Exit codes: 0 done, 2 bad setting, 3 bad data, 4 a worker was lost, 5 diverged, 70 internal error, "
+      "130 "
       "interrupted.");
   std::vector<std::pair<const CLI::App*, Command>> commands;
   const auto add = [&](Command command) {
@@ -99,7 +101,7 @@ int main(int argc, char** argv) {
     code = cli::complain(fmt::format("unexpected failure: {}; please report it", error.what()),
                          ExitCode::kInternal);
   }
-  // Communication threads may still wait for peers that are gone: leave without taking them apart.
+  // Communication threads may still wait for lost peers: exit without joining them.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == 0) {
     code = cli::complain("cannot write to standard output: is the disk full?", ExitCode::kData);
   }

@@ -14,25 +14,29 @@ Command add_predict(CLI::App& program) {
     bool json = false;
     std::string out;
   };
-  CLI::App* app = program.add_subcommand("predict", "Write a model's answer for each example of a data file");
+  CLI::App* app = program.add_subcommand("predict", "Write a model's predictions for a data file");
   auto arguments = std::make_shared<Arguments>();
   spec::ScoreSpec& spec = arguments->spec;
   add_model_options(*app, spec);
-  app->add_option("--prompt", spec.prompts, "mlm, clm: a text to fill in or continue, instead of --data");
-  app->add_option("--best", spec.best, "mlm, images: how many answers to show")->capture_default_str();
+  app->add_option("--prompt", spec.prompts,
+                  "mlm, clm: a text to fill in or continue, instead of --data; can be repeated");
+  app->add_option("--best", spec.best, "mlm, images: number of predictions per example")
+      ->capture_default_str();
   app->add_flag("--may-be-empty", spec.may_be_empty,
-                "squad: a question may have no answer, though the file marks none (v2.0)");
+                "squad: allow empty answers even if the file marks no question as impossible (v2.0)");
   spec::ContinueSpec& next = spec.continuation;
-  app->add_option("--tokens", next.tokens, "clm: how many tokens to add")->capture_default_str();
-  app->add_option("--temperature", next.temperature, "clm: 0 takes the likeliest word, 1 samples as learned")
+  app->add_option("--tokens", next.tokens, "clm: number of tokens to generate")->capture_default_str();
+  app->add_option("--temperature", next.temperature,
+                  "clm: sampling temperature; 0: always the likeliest token")
       ->capture_default_str();
-  app->add_option("--top-k", next.top_k, "clm: sample among so many words; 0: all")->capture_default_str();
-  app->add_option("--top-p", next.top_p, "clm: sample among the likeliest words of this probability")
+  app->add_option("--top-k", next.top_k, "clm: sample from the K likeliest tokens; 0: all")
       ->capture_default_str();
-  app->add_flag("--json", arguments->json, "print the lines to standard output (as without --out)");
-  app->add_option("--out", arguments->out, "write the answers to this file; default: standard output");
+  app->add_option("--top-p", next.top_p, "clm: sample from the likeliest tokens with this total probability")
+      ->capture_default_str();
+  app->add_flag("--json", arguments->json, "write to standard output (the default without --out)");
+  app->add_option("--out", arguments->out, "write the predictions to this file (default: standard output)");
   app->footer(
-      "Out, one JSON line per example in the file's order (the data need no labels):\n"
+      "Writes one line of JSON per example, in the order of the file (the data need no labels):\n"
       "  texts     {\"index\", \"logits\", \"label\"}\n"
       "  images    {\"index\", \"label\", \"probability\", \"best\"}\n"
       "  mlm       {\"text\", \"masks\": [[{\"word\", \"probability\"}, ...], ...]} for each [MASK] of a "

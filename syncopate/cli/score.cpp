@@ -15,19 +15,20 @@ Command add_score(CLI::App& program) {
     tasks::PredictionsFile file;
     bool json = false;
   };
-  CLI::App* app = program.add_subcommand("score", "Score a file of predictions against a data file");
+  CLI::App* app = program.add_subcommand("score", "Score predictions against a data file, without a model");
   auto arguments = std::make_shared<Arguments>();
   app->add_option("--task", arguments->file.task, "the task that the predictions are for")->required();
-  app->add_option("--data", arguments->file.data, "data file with the right answers, or folder");
+  app->add_option("--data", arguments->file.data, "data file or folder with the correct answers");
   app->add_option("--predictions", arguments->file.predictions,
-                  "what `predict` wrote; for questions {\"id\": \"answer\", ...}")
+                  "output of `predict`; for squad, {\"id\": \"answer\", ...}")
       ->required();
   app->add_option("--text", arguments->file.columns.text, "csv: the column with the text");
-  app->add_option("--text-pair", arguments->file.columns.text_pair, "csv: the column with a second text");
+  app->add_option("--text-pair", arguments->file.columns.text_pair,
+                  "csv: the column with a second text, if there is one");
   app->add_option("--label", arguments->file.columns.label, "csv: the column with the label");
   app->add_flag("--json", arguments->json, "print the score as one line of JSON");
   app->footer(
-      "Questions: exact_match and f1 in per cent, as SQuAD's own script computes them. Others: accuracy and "
+      "squad, definition-qa: exact_match and f1 in per cent, as in SQuAD's script. Other tasks: accuracy and "
       "macro_f1.\n"
       "Example:\n  syncopate score --task squad --data dev-v1.1.json --predictions answers.json --json");
   return [arguments] {

@@ -73,16 +73,17 @@ int tokenize(const Arguments& arguments) {
 }  // namespace
 
 Command add_tokenize(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("tokenize", "Show what a model sees of a text");
+  CLI::App* app = program.add_subcommand("tokenize", "Print the tokens of a text");
   auto arguments = std::make_shared<Arguments>();
-  app->add_option("--vocab", arguments->vocab, "vocab.txt, or a folder that holds one")->required();
-  app->add_flag("--jsonl", arguments->jsonl, "lines are JSON with \"text\", or with \"a\" and \"b\"");
+  app->add_option("--vocab", arguments->vocab, "a vocab.txt file, or a folder with one")->required();
+  app->add_flag("--jsonl", arguments->jsonl,
+                "each line is JSON with \"text\", or with \"a\" and \"b\" for a pair");
   app->add_option("--max-length", arguments->max_length,
-                  "cut to so many tokens, special ones counted; default: no cut");
-  app->add_flag("--no-special", arguments->no_special, "without [CLS] and [SEP]");
-  app->add_option("file", arguments->file, "one text a line; default: standard input");
+                  "truncate to this many tokens, special tokens included (default: no limit)");
+  app->add_flag("--no-special", arguments->no_special, "do not add [CLS] and [SEP]");
+  app->add_option("file", arguments->file, "file with one text per line (default: standard input)");
   app->footer(
-      "Out, a line each: {\"ids\":[...],\"types\":[...],\"tokens\":[...]}.\n"
+      "Output, one line per text: {\"ids\":[...],\"types\":[...],\"tokens\":[...]}.\n"
       "Example:\n  echo 'Hello, world!' | syncopate tokenize --vocab runs/my-run/model/vocab.txt");
   return [arguments] { return tokenize(*arguments); };
 }

@@ -70,7 +70,7 @@ int work(const spec::RunSpec& spec, const run::World& world, const TrainArgument
                                                                     : run::run_worker(spec, world, options);
   } catch (const run::ReportedError& error) {
     if (!launched) throw;
-    return static_cast<int>(error.code());  // the launcher says it, once
+    return static_cast<int>(error.code());  // the launcher reports it once
   }
   if (result.interrupted) return static_cast<int>(ExitCode::kInterrupted);
   if (result.record && !launched && arguments.json) {
@@ -98,7 +98,7 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
     if (arguments.json) print_result(read_file(folder.result(), "result"));
     return 0;
   }
-  // A run that never made a step leaves nothing behind.
+  // Remove the folder of a run that failed before its first step.
   std::error_code ignored;
   const bool stepped = std::filesystem::file_size(folder.steps(), ignored) > 0 && !ignored;
   if (fresh && !stepped) remove_tree(folder.path);
@@ -120,9 +120,10 @@ int train(const TrainArguments& arguments, char** argv) {
     spec.comm.workers = world.size - spec.servers();
     if (spec.comm.workers < 1 && spec.servers() > 0) {
       throw ConfigError(
-          "of {} process{} the last {} would be servers, which leaves no worker; start more, or set "
+          "the last {1} of {0} process{2} would be servers, which leaves no workers; start more processes, "
+          "or set "
           "strategy.servers",
-          world.size, world.size == 1 ? "" : "es", spec.servers());
+          world.size, spec.servers(), world.size == 1 ? "" : "es");
     }
   }
   if (!world.is_worker()) run::require_place_for(spec.comm.workers + spec.servers());
@@ -161,16 +162,17 @@ Command add_train(CLI::App& program, char** argv) {
         ->take_last()
         ->type_name(value.empty() ? "TEXT" : "TEXT [" + value + "]");
   }
-  app->add_flag("--no-shuffle", arguments->no_shuffle, "keep the file's order in every epoch");
-  app->add_option("--rank", arguments->rank, "this process's number, when workers are started by hand");
-  app->add_option("--world-size", arguments->world_size, "how many workers, when started by hand");
+  app->add_flag("--no-shuffle", arguments->no_shuffle, "use the order of the file in every epoch");
+  app->add_option("--rank", arguments->rank, "rank of this process, when workers are started by hand");
+  app->add_option("--world-size", arguments->world_size, "number of processes, when started by hand");
   app->add_option("--master", arguments->master,
-                  "HOST:PORT where rank 0 can be reached, when started by hand");
-  app->add_option("--out", arguments->out, "folder of the run; default: runs/<name of the settings>");
-  app->add_flag("--resume", arguments->resume, "continue the run in the folder from its checkpoint");
+                  "rendezvous address HOST:PORT of rank 0, when started by hand");
+  app->add_option("--out", arguments->out,
+                  "folder for the run (default: runs/<name made from the settings>)");
+  app->add_flag("--resume", arguments->resume, "resume the run in the folder from its checkpoint");
   app->add_flag("--json", arguments->json, "print the result as the last line of standard output");
-  app->add_option("--set", arguments->assignments, "name=value: any setting below, again and again");
-  std::string footer = "Settings for --set (and for experiment files):\n";
+  app->add_option("--set", arguments->assignments, "name=value: any setting listed below; can be repeated");
+  std::string footer = "Settings for --set and experiment files:\n";
   for (const Fields::Field& field : fields.all()) {
     footer += fmt::format("  {:<26} {} [{}]\n", field.name, field.help, Fields::text_of(field));
   }

@@ -20,7 +20,7 @@ enum class ExitCode : int {
   kInterrupted = 130,
 };
 
-/// What every failure of ours derives from. `what()` is one sentence for the user: what, where, what to do.
+/// Base class of all our exceptions. `what()` is one sentence for the user: what is wrong, where, what to do.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
@@ -30,7 +30,7 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// A bad setting or flag.
+/// An invalid setting.
 class ConfigError : public Error {
  public:
   template <typename... Args>
@@ -62,7 +62,7 @@ class DivergedError : public Error {
       : Error(ExitCode::kDiverged, fmt::format(text, std::forward<Args>(args)...)) {}
 };
 
-/// Our own mistake.
+/// A bug in Syncopate.
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& text,
@@ -71,7 +71,7 @@ class InternalError : public Error {
                                                where.file_name(), where.line(), text)) {}
 };
 
-/// Throws InternalError unless `holds`: for what only a bug of ours can break.
+/// Throws InternalError unless `holds`: for conditions that only a bug can violate.
 inline void check(bool holds, const char* text,
                   std::source_location where = std::source_location::current()) {
   if (!holds) throw InternalError(text, where);

@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-/// What a person sees of long work: one line that renews itself on a terminal, a plain line every few seconds
-/// elsewhere. Writes to standard error, so that standard output stays for results.
+/// Progress display: one self-updating line on a terminal, a plain line every few seconds elsewhere. Writes
+/// to standard error, so that standard output stays for results.
 class Progress {
  public:
   enum class Style { kNone, kLines, kBar };

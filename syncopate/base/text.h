@@ -13,7 +13,7 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// `text` without white space at either end.
 std::string_view trim(std::string_view text);
 
-/// The candidate nearest to `word` if it is near enough to be a slip of the hand.
+/// The candidate nearest to `word`, if it is near enough to be a typo.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "; did you mean \"x\"?" or, when nothing is near, "; choose one of: a, b, c".
@@ -23,7 +23,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 std::optional<int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
 
-/// "1.5 MB", "812 B": for people.
+/// Human-readable size: "1.5 MB", "812 B".
 std::string bytes_for_people(double bytes);
 
 /// "2:05" or "1:02:05".

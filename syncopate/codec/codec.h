@@ -8,13 +8,14 @@
 
 namespace syncopate::codec {
 
-/// Turns fp32 numbers into fewer bytes and back. What is packed is exactly what travels, scales and indices
-/// included, and its size depends on the count alone, so that every rank knows it in advance. The same bytes
-/// give the same numbers on every CPU.
+/// Turns fp32 numbers into fewer bytes and back. The packed bytes are exactly what is sent, scales and
+/// indices included, and its size depends on the count alone, so that every rank knows it in advance. The
+/// same bytes give the same numbers on every CPU.
 ///
 /// Numbers that are not finite stay visible: what is decoded then holds at least one that is not finite.
 ///
-/// `key` decides which elements random-k picks; others ignore it. Who decodes gives the key of who encoded.
+/// `key` decides which elements random-k picks; others ignore it. Decode with the key that was used to
+/// encode.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -32,7 +33,7 @@ class Codec {
 
 struct CodecOptions {
   std::string name = "none";
-  double ratio = 0.01;  ///< top-k, random-k: share of the elements that travel
+  double ratio = 0.01;  ///< top-k, random-k: share of the elements that are sent
 };
 
 /// "none", "fp16", "bf16", "int8", "int4", "sign", "top-k", "random-k".
@@ -40,7 +41,7 @@ const std::vector<std::string>& element_codec_names();
 /// Throws ConfigError for an unknown name or a ratio outside (0, 1].
 std::unique_ptr<Codec> make_codec(const CodecOptions& options);
 
-/// How many of `count` elements travel at this ratio: at least one, unless there is none.
+/// How many of `count` elements are sent at this ratio: at least one, unless `count` is 0.
 int64_t kept_of(int64_t count, double ratio);
 
 }  // namespace syncopate::codec

@@ -4,8 +4,8 @@
 
 namespace syncopate::codec {
 
-/// One element of each of k equal stretches, chosen by the key: who decodes knows the places, so values alone
-/// travel. They are not scaled up: with error feedback what was not sent comes later.
+/// One element of each of k equal stretches, chosen by the key. The decoder knows the positions from the key,
+/// so only values are sent. They are not scaled up: error feedback sends the other elements later.
 class RandomK : public Codec {
  public:
   explicit RandomK(double ratio) : ratio_(ratio) {}

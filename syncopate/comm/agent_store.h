@@ -7,7 +7,7 @@
 
 namespace syncopate::comm {
 
-/// torchrun's agent listens at MASTER_PORT with a store of c10d's own: a client of it.
+/// A client of the c10d store that torchrun's agent runs at MASTER_PORT.
 std::unique_ptr<lifeline::AgentStore> open_agent_store(const lifeline::Address& address,
                                                        std::chrono::milliseconds timeout);
 

@@ -17,7 +17,7 @@ class Work;
 
 namespace syncopate::comm {
 
-/// What a Gloo group and its operations share: how to wait, and whether the group is dead.
+/// State that a Gloo group shares with its operations: how to wait, and whether the group is dead.
 class GlooWaits {
  public:
   GlooWaits(std::shared_ptr<lifeline::Lifeline> lifeline, std::chrono::milliseconds timeout)
@@ -32,11 +32,11 @@ class GlooWaits {
   /// Until `poll(slice)` returns true. Throws CommError when the run fails, when poll throws, or at the
   /// deadline.
   void wait(const char* operation, const std::function<bool(std::chrono::milliseconds slice)>& poll);
-  /// For what can only be waited for whole: `block(timeout)` returns false after `abort` was called from
-  /// outside.
+  /// For operations that cannot be waited for in slices: `block(timeout)` returns false after `abort` was
+  /// called from outside.
   void wait_whole(const char* operation, const std::function<bool(std::chrono::milliseconds)>& block,
                   const std::function<void()>& abort);
-  /// Gloo complained: throws CommError with the culprit's name if the lifeline has it within a moment.
+  /// Handles an error from Gloo: throws CommError, naming the failed rank if the lifeline learns of it soon.
   [[noreturn]] void broken(const char* operation, const std::string& reason);
 
  private:
@@ -49,8 +49,8 @@ class GlooWaits {
   std::string failure_;  ///< why the group is dead
 };
 
-/// A collective (waited for in slices) or a point-to-point operation (waited for whole: in Gloo a wait that
-/// runs out closes the connection). `after` runs when it is done.
+/// A collective (waited for in slices) or a point-to-point operation (one single wait, because in Gloo a
+/// wait that times out closes the connection). `after` runs when it is done.
 Pending pending_over(std::shared_ptr<GlooWaits> waits, const char* operation,
                      c10::intrusive_ptr<c10d::Work> work, bool collective, std::function<void()> after);
 

@@ -14,9 +14,9 @@ enum class Op { kSum, kMax, kMin };
 
 inline constexpr int kAnyRank = -1;
 
-/// Ranks that can talk. Every rank must make the same calls in the same order. Calls are made by one thread
-/// at a time (an autograd hook may start an operation while the training thread sits in backward). Each
-/// operation ends within the group's timeout or throws CommError; after a CommError the Group is dead.
+/// A set of ranks that communicate. Every rank must make the same calls in the same order. Calls are made by
+/// one thread at a time (an autograd hook may start an operation while the training thread sits in backward).
+/// Each operation ends within the group's timeout or throws CommError; after a CommError the Group is dead.
 /// Tensors are contiguous. Destroying a Group never communicates.
 class Group {
  public:
@@ -35,8 +35,8 @@ class Group {
   virtual void barrier() = 0;
   /// A group of the ranks that gave the same color, ordered by key, then rank.
   virtual std::unique_ptr<Group> split(int color, int key) = 0;
-  /// How long this rank waits from here on; a group split from this one begins with the same. A rank that is
-  /// there to be asked may wait for as long as the others live.
+  /// Sets how long this rank waits in later operations; groups split from this one start with the same value.
+  /// A rank that serves requests may wait as long as the others live.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 };
 

@@ -15,7 +15,7 @@
 
 namespace syncopate::comm {
 
-/// What one rank brings to an operation.
+/// One rank's contribution to an operation.
 struct Contribution {
   const char* operation = "";
   int detail = 0;  ///< root or reduction: must be the same on all ranks

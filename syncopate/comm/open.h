@@ -13,19 +13,20 @@ namespace syncopate::comm {
 struct CommOptions {
   int rank = 0;
   int size = 1;
-  lifeline::RendezvousPoint rendezvous;      ///< of no account when size is 1
+  lifeline::RendezvousPoint rendezvous;      ///< ignored when size is 1
   std::chrono::milliseconds timeout{20000};  ///< of every operation, and of finding each other
   std::string interface_address;             ///< "": the local address that reaches the rendezvous
 };
 
-/// A rank's part in a run. Destroying it just hangs up; leave() first is the orderly end.
+/// A rank's membership in a run. Call leave() for a clean shutdown: destroying it without looks like a death
+/// to the other ranks.
 struct Membership {
-  std::unique_ptr<lifeline::LifelineServer> server;  ///< null where somebody else serves
+  std::unique_ptr<lifeline::LifelineServer> server;  ///< null if another process serves
   std::shared_ptr<lifeline::Lifeline> lifeline;      ///< null when alone
   std::unique_ptr<Group> group;
 
-  void status(int64_t step, std::string_view phase);    ///< nothing when alone
-  void fail(std::string_view sentence, int exit_code);  ///< nothing when alone
+  void status(int64_t step, std::string_view phase);    ///< no-op when alone
+  void fail(std::string_view sentence, int exit_code);  ///< no-op when alone
   void leave();                                         ///< says goodbye; the group is gone afterwards
 };
 

@@ -5,7 +5,7 @@
 
 namespace syncopate::comm {
 
-/// An operation under way. Keeps its tensors alive. Move-only; an operation that is never waited for still
+/// An operation in flight. Keeps its tensors alive. Move-only; an operation that is never waited for still
 /// runs.
 class Pending {
  public:

@@ -11,10 +11,10 @@ enum class Stage {
   kEverything  ///< host tensors too, through a copy: tests run so where there is no device
 };
 
-/// For a transport that reads and writes the host's memory alone: tensors of a device are copied to pinned
-/// memory of the host when an operation starts, after what their stream was told to do before, and what the
-/// operation gave is copied back by wait(), before what that stream is told next. What is never waited for
-/// never comes back to the device. Groups split from it are staged too.
+/// For transports that read and write host memory only. Device tensors are copied to pinned host memory when
+/// an operation starts, after the work already queued on their stream; wait() copies the result back, before
+/// any work queued later. The result of an operation that is never waited for does not reach the device.
+/// Groups split from it are staged too.
 std::unique_ptr<Group> staged(std::unique_ptr<Group> inner, Stage what = Stage::kDevices);
 
 }  // namespace syncopate::comm

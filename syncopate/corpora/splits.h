@@ -10,7 +10,7 @@
 
 namespace syncopate::corpora {
 
-/// The files that --data stands for.
+/// The files found at a data path.
 struct SplitFiles {
   std::filesystem::path train;  ///< empty unless a folder was given for training
   std::filesystem::path test;   ///< of one file: that file, from which training holds out a tenth
@@ -26,7 +26,7 @@ std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path
 std::optional<std::filesystem::path> find_named(const std::vector<std::filesystem::path>& files,
                                                 std::string_view word);
 
-/// Throws DataError unless `data` exists; `form` says what to give ("a folder with ..., or a file").
+/// Throws DataError unless `data` exists; `form` says what to give ("a folder with ..., or a single file,").
 void require_data(const std::filesystem::path& data, std::string_view form);
 
 /// A folder's training file is named `train`; its test file `dev`, `validation`, `valid` or `test`, the

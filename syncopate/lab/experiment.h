@@ -11,7 +11,7 @@ namespace syncopate::lab {
 
 /// An experiment file: settings that all rows share, and what each row changes.
 ///
-///     title = "Which way of synchronising is fastest here?"
+///     title = "Which strategy is fastest here?"
 ///     [settings]
 ///     task = "supersense"          # any flag of `syncopate train`, or
 ///     strategy.bucket_mib = 10     # any setting that --set takes
@@ -19,14 +19,14 @@ namespace syncopate::lab {
 ///     strategy = "ddp"
 ///     workers = 2
 ///
-/// What rows start from may be trained first: a phase has settings of its own (none of [settings]), and a row
+/// Phases train models for rows to start from: a phase has its own settings (none of [settings]), and a row
 /// or a later phase starts from it by name.
 ///
 ///     [[phase]]
 ///     name = "books"
 ///     task = "mlm"
 ///     [[row]]
-///     name = "after books"         # what the table calls it; the strategy where not given
+///     name = "after books"         # label in the table (default: the strategy)
 ///     init_from = "phase:books"
 struct Experiment {
   struct Row {
@@ -35,14 +35,14 @@ struct Experiment {
     std::optional<std::string> after{};  ///< the phase it starts from
   };
   std::string title;
-  std::string cost;         ///< what to expect, for people; may be empty
+  std::string cost;         ///< expected running time, shown with the title; may be empty
   std::vector<Row> phases;  ///< in the order they run; complete and valid
   std::vector<Row> rows;    ///< likewise
 };
 
-/// A file that names no batch size gives every row the same global batch: sixteen examples per worker of its
-/// largest row. Throws DataError when the file is not TOML, ConfigError for an unknown or bad setting (with
-/// the row), a phase that is not there before it is used, or no rows.
+/// If the file gives no batch size, every row gets the same global batch: sixteen examples per worker of the
+/// row with the most workers. Throws DataError when the file is not TOML, ConfigError for an unknown or bad
+/// setting (with the row), a phase that is not there before it is used, or no rows.
 Experiment read_experiment(const std::filesystem::path& path);
 
 }  // namespace syncopate::lab

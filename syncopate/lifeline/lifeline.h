@@ -24,12 +24,12 @@ struct LifelineOptions {
   std::string key;
 };
 
-/// One worker's line to the LifelineServer: says what the worker does, learns of the run's first failure, and
-/// carries the key-value store. Any thread may call it. It never connects a second time.
+/// One worker's connection to the LifelineServer: reports what the worker does, learns of the run's first
+/// failure, and provides the key-value store. Thread-safe. Never reconnects.
 class Lifeline {
  public:
   explicit Lifeline(const LifelineOptions& options);  ///< connects; throws CommError that names HOST:PORT
-  ~Lifeline();  ///< just hangs up: to the others it looks like a death, unless goodbye() was called
+  ~Lifeline();  ///< disconnects; to the others that is a death unless goodbye() was called
   Lifeline(const Lifeline&) = delete;
   Lifeline& operator=(const Lifeline&) = delete;
 
@@ -46,15 +46,16 @@ class Lifeline {
   /// Throws CommError with the failure's sentence when there is one.
   void check() const;
 
-  /// Reports this rank's own failure; back when all others have been told, or after a second.
+  /// Reports this rank's own failure; returns when all others have been told, or after a second.
   void fail(std::string_view sentence, int exit_code);
-  /// This rank waited `seconds` in `operation` in vain: the run's failure, naming whoever is to blame.
+  /// Called after this rank timed out: it waited `seconds` in `operation`. Returns the run's failure, which
+  /// names the rank to blame.
   Failure blame(std::string_view operation, double seconds);
-  /// The orderly end: from here on this rank may go.
+  /// Clean shutdown: this rank may exit afterwards.
   void goodbye();
 
   /// Called on the lifeline's thread when the process is still there `patience` after it learned of a
-  /// failure: the last resort against code that does not look up (a long computation, a write that hangs).
+  /// failure: the last resort against code that does not check (a long computation, a write that hangs).
   using LastResort = std::function<void(const Failure&)>;
   void watch(LastResort last_resort, std::chrono::milliseconds patience = std::chrono::milliseconds(1000));
 
@@ -63,7 +64,7 @@ class Lifeline {
   int listen(std::function<void()> listener);
   void unlisten(int id);
 
-  /// While one lives, this rank is known to wait for others.
+  /// While one exists, the server knows that this rank is waiting for others.
   class Waiting {
    public:
     explicit Waiting(Lifeline& line);

@@ -11,8 +11,8 @@
 
 namespace syncopate::lifeline {
 
-/// A Lifeline's thread: reads what the server says, sends the beats, keeps the last resort. `mutex_` guards
-/// all.
+/// A Lifeline's thread: reads the server's messages, sends heartbeats, runs the last resort. `mutex_` guards
+/// all members.
 class Lifeline::Loop {
  public:
   explicit Loop(const LifelineOptions& options);
@@ -65,7 +65,7 @@ class Lifeline::Loop {
   std::chrono::milliseconds patience_{0};
   std::map<int, std::function<void()>> listeners_;
   int next_listener_ = 0;
-  bool over_ = false;      ///< goodbye said, or the server closed in order
+  bool over_ = false;      ///< goodbye said, or the server shut down cleanly
   bool stopping_ = false;  ///< the destructor waits
   std::thread thread_;
 };

@@ -14,7 +14,7 @@ namespace syncopate::lifeline {
 /// How the workers of a run find each other.
 struct RendezvousPoint {
   enum class Kind {
-    kServed,   ///< somebody else (our launcher) serves at `address`
+    kServed,   ///< another process (our launcher) serves at `address`
     kAddress,  ///< rank 0 serves at `address`
     kFile,     ///< one machine: rank 0 serves on loopback and writes port and key into `file`
     kAgent,    ///< torchrun's agent keeps a store at `address`: rank 0 serves at that host and says its port
@@ -27,7 +27,7 @@ struct RendezvousPoint {
   std::string topic;           ///< kAgent: distinguishes restarts of the same job
 };
 
-/// A key-value store that somebody else keeps: all that a rendezvous needs of torchrun's agent.
+/// An external key-value store: all that a rendezvous needs of torchrun's agent.
 class AgentStore {
  public:
   virtual ~AgentStore() = default;
@@ -37,7 +37,7 @@ class AgentStore {
 using OpenAgentStore =
     std::function<std::unique_ptr<AgentStore>(const Address& address, std::chrono::milliseconds timeout)>;
 
-/// A rank's connection to the run; the server is null where somebody else serves.
+/// A rank's connection to the run; the server is null if another process serves.
 struct Connection {
   std::unique_ptr<LifelineServer> server;
   std::shared_ptr<Lifeline> lifeline;

@@ -18,13 +18,13 @@ struct LifelineServerOptions {
   std::string key;                           ///< workers must show the same
 };
 
-/// Where the workers of a run meet: a small key-value store for the rendezvous, and one lifeline per rank, so
-/// that a death is known at once, with what the rank was doing. A thread of its own serves it.
+/// The rendezvous of a run's workers: a small key-value store and one lifeline per rank, so that a death is
+/// known at once, together with what the rank was doing. Runs in its own thread.
 class LifelineServer {
  public:
   explicit LifelineServer(
       const LifelineServerOptions& options);  ///< throws CommError (port taken, not our address)
-  ~LifelineServer();  ///< just stops: to the workers it looks like a death, unless close() was called
+  ~LifelineServer();  ///< stops; to the workers that is a death unless close() was called
   LifelineServer(const LifelineServer&) = delete;
   LifelineServer& operator=(const LifelineServer&) = delete;
 
@@ -34,7 +34,7 @@ class LifelineServer {
   Status status_of(int rank) const;
   bool joined(int rank) const;
   bool left(int rank) const;  ///< said goodbye
-  void close();               ///< the orderly end: tells the workers that are still there
+  void close();               ///< clean shutdown: tells the workers that are still connected
 
  private:
   class Loop;

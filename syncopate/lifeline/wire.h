@@ -19,8 +19,8 @@ enum class FrameKind : uint8_t {
   kFail,       ///< id, exit code, sentence
   kBlame,      ///< id, operation, seconds
   kFailure,    ///< the run's first failure
-  kGoodbye,    ///< the worker leaves in order
-  kClosing,    ///< the server leaves in order
+  kGoodbye,    ///< clean exit of the worker
+  kClosing,    ///< clean shutdown of the server
   kSet,        ///< id, key, value
   kGet,        ///< id, key; answered when the key exists
   kAdd,        ///< id, key, number

@@ -15,7 +15,7 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double momentum = 0.9;  ///< sgd and lars
-  bool nesterov = false;  ///< sgd: step from where the momentum leads
+  bool nesterov = false;  ///< sgd: Nesterov momentum
   double trust = 0.001;   ///< lars: how far a tensor moves, in units of its own norm, at a rate of 1
   bool plain = false;     ///< ATen's operations even where our own could run: for comparison
 };

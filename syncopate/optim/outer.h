@@ -10,9 +10,10 @@ struct OuterOptions {
   bool nesterov = true;
 };
 
-/// The optimizer of a model that several workers train apart: its gradient is how far they moved on the mean,
-/// from where they began, the other way round. Nesterov's momentum gives DiLoCo (Douillard et al., 2023),
-/// plain momentum the block momentum of BMUF (Chen and Huo, 2016), none at a rate of 1 the workers' mean.
+/// The outer optimizer of a model that several workers train separately. Its gradient is the common starting
+/// point minus the mean of the workers' parameters. Nesterov's momentum gives DiLoCo (Douillard et al.,
+/// 2023), plain momentum the block momentum of BMUF (Chen and Huo, 2016), none at a rate of 1 the workers'
+/// mean.
 class Outer {
  public:
   explicit Outer(const OuterOptions& options);  ///< throws ConfigError

@@ -7,7 +7,7 @@
 
 namespace syncopate::optim {
 
-/// For a replica whose parameters somebody else updates: keeps nothing.
+/// For a replica whose parameters are updated by another process: has no state.
 class RemoteOptimizer : public Optimizer {
  public:
   void step(tensor::FlatParams&, double, double) override {

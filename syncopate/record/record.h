@@ -12,8 +12,8 @@ namespace syncopate::record {
 /// One optimizer step, as rank 0 saw it.
 struct StepRecord {
   int64_t step = 0;  ///< from 1
-  double loss = 0;   ///< mean over the global batch; where workers say nothing, of rank 0's part; where they
-                     ///< do again, over all examples since they last did
+  double loss = 0;   ///< mean over the global batch; in a step without communication, over rank 0's part; in
+                     ///< the next step with communication, over all examples since the last one
   double lr = 0;
   int64_t examples = 0;    ///< in the global batch
   double ms = 0;           ///< the whole step
@@ -27,7 +27,7 @@ struct StepRecord {
 /// A score: a loss and named measures such as "accuracy".
 struct EvalRecord {
   int64_t step = 0;
-  std::string model;  ///< whose score it is where workers' models may differ: "average of the workers"
+  std::string model;  ///< which model was scored, if workers' models may differ: "average of the workers"
   double loss = 0;
   int64_t examples = 0;
   double seconds = 0;
@@ -35,8 +35,8 @@ struct EvalRecord {
   std::vector<std::vector<int64_t>> confusion;  ///< [truth][answer]; empty where there are no classes
 };
 
-/// A measure for people: shares as "50.25 %", SQuAD's exact_match and f1 (per cent already) and perplexity as
-/// numbers.
+/// A metric formatted for display: fractions as "50.25 %", SQuAD's exact_match and f1 (per cent already) and
+/// perplexity as numbers.
 std::string measure_for_people(const std::string& name, double value);
 
 /// The measure that a task is judged by first: exact match's F1, perplexity or accuracy, whichever is there.
@@ -52,7 +52,7 @@ struct EpochRecord {
 /// What result.json holds.
 struct RunRecord {
   std::string task, model, strategy;
-  std::string codec = "none";  ///< how gradients travelled
+  std::string codec = "none";  ///< how gradients were compressed
   std::string init_from;       ///< the run or folder that this one started from; empty: none
   std::string device = "cpu", precision = "fp32";
   int64_t skipped_steps = 0;  ///< because an fp16 gradient overflowed
@@ -62,7 +62,7 @@ struct RunRecord {
   double ms_per_iteration = 0;  ///< median over the steps but the first; the mean where some send nothing
   double compute_ms = 0, exchange_ms = 0, data_ms = 0;
   double examples_per_s = 0;
-  /// Where workers run free, by worker: how many updates it made, and how many of them had which staleness.
+  /// For asynchronous strategies, by worker: the number of updates, and a histogram of their staleness.
   std::vector<int64_t> updates;
   std::vector<std::vector<int64_t>> staleness;
   double bytes_sent_per_step = 0;  ///< by one worker: the mean over workers

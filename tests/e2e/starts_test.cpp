@@ -137,7 +137,7 @@ TEST_F(Starts, BadInputExitsWithItsCode) {
   const std::string good = "text,label\n\"a b\",x\nc,y\nd,x\n";
   expect_complaint(table("text,label\na,x\nb,y,z\n"), 3, "bad.csv:3: 3 columns where the header has 2");
   expect_complaint(table("text,label\n\"a,x\nb,y\n"), 3, "bad.csv:2: a quote is opened but not closed");
-  expect_complaint(table(good, {"--text", "sentence"}), 2, "has no column \"sentence\"");
+  expect_complaint(table(good, {"--text", "sentence"}), 2, "has no text column \"sentence\"");
   expect_complaint(table("text,label\n", {}), 3, "bad.csv");
 
   // A label that the training file does not have.

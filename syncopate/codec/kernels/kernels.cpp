@@ -118,7 +118,6 @@ static int64_t positions_from(const float* data, int64_t count, uint32_t least, 
   return found;
 }
 
-extern const Kernels table;
 const Kernels table = {
     SYNCOPATE_TEXT(SYNCOPATE_ISA),
     format<Fp32>(),

@@ -30,6 +30,17 @@ struct Kernels {
   int64_t (*positions_from)(const float* data, int64_t count, uint32_t least, uint32_t* into);
 };
 
+// One table for each instruction set; cmake/kernels.cmake says which a build holds.
+namespace baseline {
+extern const Kernels table;
+}
+namespace avx2 {
+extern const Kernels table;
+}
+namespace avx512 {
+extern const Kernels table;
+}
+
 /// The best set this CPU can run.
 const Kernels& kernels();
 /// Every set that this build holds and this CPU can run, the plainest first.

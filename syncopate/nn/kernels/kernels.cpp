@@ -11,7 +11,6 @@
 
 namespace syncopate::nn::kernels::SYNCOPATE_ISA {
 
-extern const Kernels table;
 const Kernels table = {
     SYNCOPATE_TEXT(SYNCOPATE_ISA),
     norm,

@@ -123,6 +123,17 @@ struct Kernels {
   void (*drop)(const DropJob&, int64_t first, int64_t last);
 };
 
+// One table for each instruction set; cmake/kernels.cmake says which a build holds.
+namespace baseline {
+extern const Kernels table;
+}
+namespace avx2 {
+extern const Kernels table;
+}
+namespace avx512 {
+extern const Kernels table;
+}
+
 /// The fastest set that this CPU runs, unless use_kernels chose another.
 const Kernels& kernels();
 /// For tests and comparisons; not while anything computes.

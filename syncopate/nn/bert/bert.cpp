@@ -2,11 +2,11 @@
 
 #include <ATen/ATen.h>
 
-#include <limits>
 #include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/nn/layers/batch_tokens.h"
 #include "syncopate/nn/layers/initialize.h"
 #include "syncopate/nn/layers/layers_plain.h"
 
@@ -16,16 +16,6 @@ namespace {
 /// Where a layer's dropouts draw their noise; the embeddings have site 0, the head the one after the last
 /// layer's.
 enum Site : int64_t { kProbs, kAttentionOutput, kInner, kFeedForwardOutput, kSitesPerLayer };
-
-/// 0 where a position is real, hugely negative where it is padding; undefined when the batch has no padding.
-at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
-  const auto found = batch.fields.find("attention_mask");
-  if (found == batch.fields.end()) return {};
-  const at::Tensor& mask_BL = found->second;
-  if (batch.real_tokens == mask_BL.numel()) return {};
-  if (mask_BL.is_cpu() && mask_BL.ne(0).all().item<bool>()) return {};
-  return mask_BL.eq(0).to(options).mul(std::numeric_limits<float>::lowest());
-}
 
 }  // namespace
 
@@ -92,18 +82,8 @@ at::Tensor Bert::embed_batch(const Batch& batch) const {
   const at::Tensor& ids_BL = batch.at("input_ids");
   const auto types = batch.fields.find("token_type_ids");
   const at::Tensor types_BL = types == batch.fields.end() ? at::zeros_like(ids_BL) : types->second;
-  if (ids_BL.size(1) > config_.max_positions) {
-    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower max_length",
-                    ids_BL.size(1), config_.max_positions);
-  }
-  // On another device the check would wait for it; its own kernels check there.
+  check_tokens(ids_BL, config_.max_positions, config_.vocab_size, "use the vocab.txt of this model");
   if (ids_BL.is_cpu() && ids_BL.numel() > 0) {
-    const int64_t least = ids_BL.min().item<int64_t>(), most = ids_BL.max().item<int64_t>();
-    if (least < 0 || most >= config_.vocab_size) {
-      throw DataError(
-          "token number {} is outside the model's vocabulary of {}; use the vocab.txt of this model",
-          least < 0 ? least : most, config_.vocab_size);
-    }
     if (types_BL.min().item<int64_t>() < 0 || types_BL.max().item<int64_t>() >= config_.type_vocab) {
       throw DataError("a batch has a token type outside the model's {}", config_.type_vocab);
     }

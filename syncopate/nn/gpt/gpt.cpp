@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <limits>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/nn/layers/batch_tokens.h"
 #include "syncopate/nn/layers/causal_attention.h"
 #include "syncopate/nn/layers/cross_entropy.h"
 #include "syncopate/nn/layers/drop.h"
@@ -25,20 +25,6 @@ LinearParams input_first(int64_t in, int64_t out) { return {parameter({in, out})
 at::Tensor linear(const at::Tensor& x_BLI, const LinearParams& params) {
   const at::Tensor out_NO = at::addmm(params.bias, x_BLI.reshape({-1, x_BLI.size(2)}), params.weight);
   return out_NO.view({x_BLI.size(0), x_BLI.size(1), params.weight.size(1)});
-}
-
-/// 0 where a position is real, hugely negative where it is padding; undefined when the batch has no padding.
-at::Tensor additive_mask(const Batch& batch, const at::TensorOptions& options) {
-  const auto found = batch.fields.find("attention_mask");
-  if (found == batch.fields.end()) return {};
-  const at::Tensor& mask_BL = found->second;
-  if (batch.real_tokens == mask_BL.numel()) return {};
-  if (mask_BL.is_cpu() && mask_BL.ne(0).all().item<bool>()) return {};
-  // The lowest number of the type at hand: one of fp32 would become infinite, and a row of those no number.
-  double lowest = std::numeric_limits<float>::lowest();
-  if (options.dtype() == at::kHalf) lowest = std::numeric_limits<at::Half>::lowest();
-  if (options.dtype() == at::kBFloat16) lowest = std::numeric_limits<at::BFloat16>::lowest();
-  return mask_BL.eq(0).to(options).mul(lowest);
 }
 
 }  // namespace
@@ -93,18 +79,7 @@ Noise Gpt::noise(int64_t site, double rate) const {
 
 at::Tensor Gpt::embed_batch(const Batch& batch) const {
   const at::Tensor& ids_BL = batch.at("input_ids");
-  if (ids_BL.size(1) > config_.max_positions) {
-    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower max_length",
-                    ids_BL.size(1), config_.max_positions);
-  }
-  // On another device the check would wait for it; its own kernels check there.
-  if (ids_BL.is_cpu() && ids_BL.numel() > 0) {
-    const int64_t least = ids_BL.min().item<int64_t>(), most = ids_BL.max().item<int64_t>();
-    if (least < 0 || most >= config_.vocab_size) {
-      throw DataError("token number {} is outside the model's vocabulary of {}; use this model's tokenizer",
-                      least < 0 ? least : most, config_.vocab_size);
-    }
-  }
+  check_tokens(ids_BL, config_.max_positions, config_.vocab_size, "use this model's tokenizer");
   // The head's gradient of the same table is dense and comes first: on the CPU only the rows used are added.
   const bool sparse = words_VD_.is_cpu() && words_VD_.grad().defined();
   const at::Tensor sum_BLD =

@@ -1,13 +1,11 @@
 #include "syncopate/nn/layers/causal_attention.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/version.h>
 
 #include <cmath>
 #include <limits>
-#include <memory>
 
 #include "syncopate/nn/layers/fast_support.h"
 
@@ -18,28 +16,14 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 kernels::AttentionJob attention_job(const at::Tensor& qkv_BLE, const CausalOptions& options) {
-  const int64_t D = qkv_BLE.size(2) / 3;
-  kernels::AttentionJob job;
-  job.heads = options.heads;
-  job.head_width = D / options.heads;
-  job.queries = job.length = qkv_BLE.size(1);
-  job.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(job.head_width)));
+  const int64_t L = qkv_BLE.size(1), D = qkv_BLE.size(2) / 3;
+  kernels::AttentionJob job = fast::attention_shape(options.heads, D, L, L, options.noise);
   job.causal = options.causal;
-  job.noise = fast::noise_job(options.noise);
   job.q = qkv_BLE.data_ptr<float>();
   job.k = job.q + D;
   job.v = job.k + D;
   job.q_stride = job.kv_stride = 3 * D;
   return job;
-}
-
-template <typename Kernel>
-void for_heads(int64_t heads, const kernels::AttentionJob& job, Kernel kernel) {
-  const auto floats = static_cast<size_t>(kernels::kernels().attention_scratch(job));
-  at::parallel_for(0, heads, 1, [&](int64_t first, int64_t last) {
-    const std::unique_ptr<float[]> scratch(new float[floats]);
-    kernel(job, first, last, scratch.get());
-  });
 }
 
 struct CausalAttention : torch::autograd::Function<CausalAttention> {
@@ -52,7 +36,7 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
     job.mask = mask_BL;
     job.probs = keep ? probs.data_ptr<float>() : nullptr;
     job.context = context_BLD.data_ptr<float>();
-    for_heads(B * options.heads, job, kernels::kernels().attention);
+    fast::for_heads(B, job, kernels::kernels().attention);
     ctx->save_for_backward({qkv_BLE, probs});
     ctx->saved_data["options"] = fast::hold(options);
     return context_BLD;
@@ -70,7 +54,7 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
     job.grad_q = qkv_grad.data_ptr<float>();
     job.grad_k = job.grad_q + D;
     job.grad_v = job.grad_k + D;
-    for_heads(qkv_BLE.size(0) * options.heads, job, kernels::kernels().attention_grad);
+    fast::for_heads(qkv_BLE.size(0), job, kernels::kernels().attention_grad);
     return {qkv_grad, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };

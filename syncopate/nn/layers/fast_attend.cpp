@@ -1,9 +1,5 @@
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
-
-#include <cmath>
-#include <memory>
 
 #include "syncopate/nn/layers/fast_layers.h"
 #include "syncopate/nn/layers/fast_norm.h"
@@ -29,29 +25,13 @@ struct Projections {
 
 kernels::AttentionJob attention_job(const Projections& made, int64_t Q, int64_t L, int64_t D,
                                     const AttentionOptions& options) {
-  kernels::AttentionJob job;
-  job.heads = options.heads;
-  job.head_width = D / options.heads;
-  job.queries = Q;
-  job.length = L;
-  job.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(job.head_width)));
-  job.noise = noise_job(options.probs_noise);
+  kernels::AttentionJob job = attention_shape(options.heads, D, Q, L, options.probs_noise);
   job.q = made.q_data();
   job.k = made.k_data();
   job.v = made.v_data();
   job.q_stride = made.q.size(1);
   job.kv_stride = made.kv.size(1);
   return job;
-}
-
-/// Runs one of the attention kernels over all heads of all examples.
-template <typename Kernel>
-void for_heads(int64_t heads, const kernels::AttentionJob& job, Kernel kernel) {
-  const auto floats = static_cast<size_t>(kernels::kernels().attention_scratch(job));
-  at::parallel_for(0, heads, 1, [&](int64_t first, int64_t last) {
-    const std::unique_ptr<float[]> scratch(new float[floats]);
-    kernel(job, first, last, scratch.get());
-  });
 }
 
 struct Attend : torch::autograd::Function<Attend> {
@@ -80,7 +60,7 @@ struct Attend : torch::autograd::Function<Attend> {
     job.mask = mask_BL;
     job.probs = keep ? probs.data_ptr<float>() : nullptr;
     job.context = context_MD.data_ptr<float>();
-    for_heads(B * options.heads, job, kernels::kernels().attention);
+    for_heads(B, job, kernels::kernels().attention);
 
     const at::Tensor sum_MD = at::mm(context_MD, output_DD.t());
     const Normed normed = norm_sum(sum_MD, output_bias_D, x_BLD, options.first_only ? L * D : D, weight_D,
@@ -116,7 +96,7 @@ struct Attend : torch::autograd::Function<Attend> {
     job.grad_q = const_cast<float*>(made_grad.q_data());
     job.grad_k = const_cast<float*>(made_grad.k_data());
     job.grad_v = const_cast<float*>(made_grad.v_data());
-    for_heads(B * options.heads, job, kernels::kernels().attention_grad);
+    for_heads(B, job, kernels::kernels().attention_grad);
 
     const auto bias_of = [](const at::Tensor& grad) {
       return sum_over_rows(grad.size(0), grad.size(1), [&](int64_t first, int64_t last, float* sums) {

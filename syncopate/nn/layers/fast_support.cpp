@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 
 namespace syncopate::nn::fast {
 
@@ -36,6 +38,27 @@ at::Tensor sum_over_rows(int64_t rows, int64_t width,
   });
   kernels::kernels().add_rows(memory, width, 1, parts, memory);
   return sums.select(0, 0);
+}
+
+kernels::AttentionJob attention_shape(int64_t heads, int64_t width, int64_t queries, int64_t length,
+                                      const Noise& noise) {
+  kernels::AttentionJob job;
+  job.heads = heads;
+  job.head_width = width / heads;
+  job.queries = queries;
+  job.length = length;
+  job.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(job.head_width)));
+  job.noise = noise_job(noise);
+  return job;
+}
+
+void for_heads(int64_t examples, const kernels::AttentionJob& job,
+               decltype(kernels::Kernels::attention) kernel) {
+  const auto floats = static_cast<size_t>(kernels::kernels().attention_scratch(job));
+  at::parallel_for(0, examples * job.heads, 1, [&](int64_t first, int64_t last) {
+    const std::unique_ptr<float[]> scratch(new float[floats]);
+    kernel(job, first, last, scratch.get());
+  });
 }
 
 }  // namespace syncopate::nn::fast

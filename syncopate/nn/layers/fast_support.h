@@ -28,6 +28,14 @@ void for_rows(int64_t rows, int64_t width, const std::function<void(int64_t, int
 at::Tensor sum_over_rows(int64_t rows, int64_t width,
                          const std::function<void(int64_t, int64_t, float*)>& work);
 
+/// An attention of `width` columns over all heads, without its arrays.
+kernels::AttentionJob attention_shape(int64_t heads, int64_t width, int64_t queries, int64_t length,
+                                      const Noise& noise);
+
+/// Runs one of the attention kernels over all heads of all examples, on several threads.
+void for_heads(int64_t examples, const kernels::AttentionJob& job,
+               decltype(kernels::Kernels::attention) kernel);
+
 /// Any copyable value as something an autograd context can hold.
 template <typename Value>
 struct Held : torch::CustomClassHolder {

@@ -1,0 +1,37 @@
+#include "syncopate/nn/layers/batch_tokens.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::nn {
+
+void check_tokens(const at::Tensor& ids_BL, int64_t max_positions, int64_t vocab_size, const char* advice) {
+  if (ids_BL.size(1) > max_positions) {
+    throw DataError("a batch has texts of {} tokens but the model has positions for {}; lower max_length",
+                    ids_BL.size(1), max_positions);
+  }
+  if (!ids_BL.is_cpu() || ids_BL.numel() == 0) return;
+  const int64_t least = ids_BL.min().item<int64_t>(), most = ids_BL.max().item<int64_t>();
+  if (least < 0 || most >= vocab_size) {
+    throw DataError("token number {} is outside the model's vocabulary of {}; {}", least < 0 ? least : most,
+                    vocab_size, advice);
+  }
+}
+
+at::Tensor additive_mask(const tensor::Batch& batch, const at::TensorOptions& options) {
+  const auto found = batch.fields.find("attention_mask");
+  if (found == batch.fields.end()) return {};
+  const at::Tensor& mask_BL = found->second;
+  if (batch.real_tokens == mask_BL.numel()) return {};
+  if (mask_BL.is_cpu() && mask_BL.ne(0).all().item<bool>()) return {};
+  // fp32's lowest would be infinite in fewer bits, and a row that is all padding no number.
+  double lowest = std::numeric_limits<float>::lowest();
+  if (options.dtype() == at::kHalf) lowest = std::numeric_limits<at::Half>::lowest();
+  if (options.dtype() == at::kBFloat16) lowest = std::numeric_limits<at::BFloat16>::lowest();
+  return mask_BL.eq(0).to(options).mul(lowest).contiguous();
+}
+
+}  // namespace syncopate::nn

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "syncopate/tensor/batch.h"
+
+// What every transformer asks of a batch of texts.
+namespace syncopate::nn {
+
+/// Throws DataError for texts longer than the model has positions, and for token numbers outside its
+/// vocabulary (`advice` says which tokenizer to use). On a device only its own kernels see wrong numbers: a
+/// check would wait for it.
+void check_tokens(const at::Tensor& ids_BL, int64_t max_positions, int64_t vocab_size, const char* advice);
+
+/// What is added to attention scores: 0 where a position is real, the lowest number of the type where it is
+/// padding. [B, L], contiguous, as our kernels read it; undefined when the batch has no padding.
+at::Tensor additive_mask(const tensor::Batch& batch, const at::TensorOptions& options);
+
+}  // namespace syncopate::nn

@@ -1,9 +1,6 @@
 #include "syncopate/nn/config_reader.h"
 
-#include <map>
-
 #include "syncopate/base/file.h"
-#include "syncopate/base/text.h"
 
 namespace syncopate::nn {
 
@@ -46,8 +43,8 @@ std::string ConfigReader::text(const char* key, const std::string& otherwise) co
   return value->get<std::string>();
 }
 
-Activation ConfigReader::activation(const char* key, const std::string& otherwise) const {
-  const std::string name = text(key, otherwise);
+Activation ConfigReader::activation(const char* key, Activation otherwise) const {
+  const std::string name = text(key, activation_name(otherwise));
   if (name == "gelu") return Activation::kGelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
   throw DataError(
@@ -55,25 +52,9 @@ Activation ConfigReader::activation(const char* key, const std::string& otherwis
       where_, name);
 }
 
-std::vector<std::string> ConfigReader::class_names() const {
-  constexpr const char* kExpected = "an object from class numbers to names";
-  std::vector<std::string> labels;
-  const json* names = find("id2label");
-  if (names == nullptr) return labels;
-  if (!names->is_object()) wrong("id2label", kExpected);
-  std::map<int64_t, std::string> by_number;
-  for (const auto& [number, name] : names->items()) {
-    const auto id = parse_integer(number);
-    if (!id || !name.is_string()) wrong("id2label", kExpected);
-    by_number[*id] = name.get<std::string>();
-  }
-  for (const auto& [id, name] : by_number) {
-    if (id != static_cast<int64_t>(labels.size())) {
-      throw DataError("{}: \"id2label\" must number the classes 0, 1, 2, ...; correct the file", where_);
-    }
-    labels.push_back(name);
-  }
-  return labels;
+void ConfigReader::expect_type(const char* ours, const char* otherwise) const {
+  const std::string type = text("model_type", otherwise);
+  if (type != ours) throw DataError("{} describes a \"{}\" model, not \"{}\"", where_, type, ours);
 }
 
 void ConfigReader::require(std::initializer_list<const char*> keys, const char* model) const {

@@ -5,10 +5,9 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "syncopate/base/error.h"
-#include "syncopate/nn/bert/bert_config.h"  // Activation
+#include "syncopate/nn/activation.h"
 
 namespace syncopate::nn {
 
@@ -24,11 +23,12 @@ class ConfigReader {
   void number(const char* key, double& into) const;
   bool flag(const char* key, bool otherwise) const;
   std::string text(const char* key, const std::string& otherwise) const;
-  Activation activation(const char* key, const std::string& otherwise) const;
-  /// The names of the classes from id2label, {"0": "no", "1": "yes"}; empty when absent.
-  std::vector<std::string> class_names() const;
+  Activation activation(const char* key, Activation otherwise) const;
+  /// Throws DataError unless "model_type", `otherwise` where it is absent, is `ours`.
+  void expect_type(const char* ours, const char* otherwise) const;
   void require(std::initializer_list<const char*> keys, const char* model) const;
   [[noreturn]] void wrong(const char* key, const char* expected) const;
+  const std::string& where() const { return where_; }
 
  private:
   const nlohmann::json& object_;

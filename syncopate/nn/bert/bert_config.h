@@ -8,23 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/nn/transformer_config.h"
+
 namespace syncopate::nn {
 
-enum class Activation { kGelu, kGeluTanh };
-
 /// The shape of a BERT and its regularisation. The defaults are bert-base's.
-struct BertConfig {
-  int64_t vocab_size = 30522;
-  int64_t hidden = 768;
-  int64_t layers = 12;
-  int64_t heads = 12;
-  int64_t ffn = 3072;
-  int64_t max_positions = 512;
+struct BertConfig : TransformerConfig {
+  BertConfig() : TransformerConfig{.vocab_size = 30522, .max_positions = 512, .layer_norm_eps = 1e-12} {}
+
   int64_t type_vocab = 2;
   int64_t pad_token = 0;  ///< its word embedding starts at zero and is not trained
-  Activation activation = Activation::kGelu;
-  double layer_norm_eps = 1e-12;
-  double initializer_range = 0.02;
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
   double inner_dropout = 0.0;                ///< after the feed-forward activation; BERT has none there
@@ -32,7 +25,6 @@ struct BertConfig {
   int64_t num_labels = 2;
   std::vector<std::string> labels;  ///< names of the classes, or empty
 
-  int64_t head_width() const { return hidden / heads; }
   void set_dropout(double rate);  ///< every place BERT has one (not inner_dropout)
   void validate() const;          ///< throws ConfigError
 

@@ -1,14 +1,13 @@
 #include "syncopate/nn/bert/bert_folder.h"
 
 #include <ATen/ATen.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
+#include "syncopate/nn/model_folder.h"
 #include "syncopate/nn/weight_files.h"
 
 namespace syncopate::nn {
@@ -44,19 +43,12 @@ bool carries_nothing(const std::string& name) {
              "cls.predictions.decoder.");  // tied to the word embeddings and cls.predictions.bias
 }
 
-/// Says which tensors were left out.
-void note_leftovers(const WeightFiles& files, const std::set<std::string>& used, const std::string& folder,
-                    std::vector<std::string>& notes) {
+std::vector<std::string> leftovers(const WeightFiles& files, const std::set<std::string>& used) {
   std::vector<std::string> left;
   for (const std::string& name : files.names()) {
     if (!used.contains(name) && !carries_nothing(name)) left.push_back(name);
   }
-  if (left.empty()) return;
-  const size_t shown = std::min<size_t>(left.size(), 3);
-  notes.push_back(
-      fmt::format("{} tensors of {} have no place in this model and were left out ({}{})", left.size(),
-                  folder, fmt::join(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                  left.size() > shown ? ", ..." : ""));
+  return left;
 }
 
 /// Fills the head from the folder as far as it has it. Whether it starts fresh.
@@ -87,11 +79,7 @@ bool load_head(const WeightFiles& files, Bert& model, uint64_t seed, bool usable
 template <typename Head>
 Loaded<Head> load_bert(const std::filesystem::path& folder, const LoadOptions& options) {
   const std::string where = folder.string();
-  if (!std::filesystem::is_directory(folder)) {
-    throw DataError(
-        "there is no model folder {}; give a preset ({}) or a folder with config.json and model.safetensors",
-        where, fmt::join(preset_names(), ", "));
-  }
+  require_model_folder(folder, preset_names());
   Loaded<Head> loaded;
   BertConfig config = read_bert_config(folder / "config.json");
   const WeightFiles files(folder);
@@ -118,7 +106,7 @@ Loaded<Head> load_bert(const std::filesystem::path& folder, const LoadOptions& o
     if (!used.insert(plain).second) continue;  // the head's
     parameter.detach().copy_(files.read(plain, parameter.sizes()));
   }
-  note_leftovers(files, used, where, loaded.notes);
+  note_leftovers(leftovers(files, used), where, "this model", loaded.notes);
   return loaded;
 }
 
@@ -127,10 +115,7 @@ template Loaded<BertMaskedLm> load_bert(const std::filesystem::path&, const Load
 template Loaded<BertQuestionAnswering> load_bert(const std::filesystem::path&, const LoadOptions&);
 
 void save_bert(const std::filesystem::path& folder, const Bert& model) {
-  make_folder(folder);
-  tensor::write_safetensors(folder / "model.safetensors", model.parameters(), {{"format", "pt"}});
-  write_file_atomically(folder / "config.json",
-                        bert_config_to_json(model.config(), model.architecture()).dump(2) + "\n");
+  write_model_folder(folder, model.parameters(), bert_config_to_json(model.config(), model.architecture()));
 }
 
 }  // namespace syncopate::nn

@@ -74,8 +74,8 @@ std::vector<tensor::NamedTensor> BertMaskedLm::head_parameters() const {
 
 at::Tensor BertMaskedLm::head(const at::Tensor& hidden, const Batch& batch) const {
   const at::Tensor rows_MD = (whole_last_layer() ? masked_rows(hidden, batch) : hidden).squeeze(0);
-  const at::Tensor active_MD = at::gelu(at::linear(rows_MD, transform_.weight, transform_.bias),
-                                        config().activation == Activation::kGelu ? "none" : "tanh");
+  const at::Tensor active_MD =
+      at::gelu(at::linear(rows_MD, transform_.weight, transform_.bias), gelu_kind(config().activation));
   const at::Tensor normed_MD =
       at::layer_norm(active_MD, {config().hidden}, norm_.weight, norm_.bias, config().layer_norm_eps);
   return at::linear(normed_MD, word_table(), bias_V_);

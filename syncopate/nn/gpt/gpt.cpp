@@ -106,7 +106,7 @@ at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Ten
                                                    .plain = plain_});
   const at::Tensor y_BLD = join(x_BLD, linear(context_BLD, block.attended), kAttended);
   const at::Tensor up_BLF = linear(norm(y_BLD, block.norm_2), block.up);
-  const at::Tensor active_BLF = at::gelu(up_BLF, config_.activation == Activation::kGelu ? "none" : "tanh");
+  const at::Tensor active_BLF = at::gelu(up_BLF, gelu_kind(config_.activation));
   return join(y_BLD, linear(active_BLF, block.down), kFed);
 }
 

@@ -7,28 +7,24 @@
 #include <string_view>
 #include <vector>
 
-#include "syncopate/nn/bert/bert_config.h"  // Activation
+#include "syncopate/nn/transformer_config.h"
 
 namespace syncopate::nn {
 
 /// The shape of a GPT-2 and its regularisation. The defaults are those of gpt2.
-struct GptConfig {
-  int64_t vocab_size = 50257;
-  int64_t hidden = 768;
-  int64_t layers = 12;
-  int64_t heads = 12;
-  int64_t ffn = 3072;
-  int64_t max_positions = 1024;
+struct GptConfig : TransformerConfig {
+  GptConfig()
+      : TransformerConfig{.vocab_size = 50257,
+                          .max_positions = 1024,
+                          .activation = Activation::kGeluTanh,
+                          .layer_norm_eps = 1e-5} {}
+
   int64_t bos_token = 50256;  ///< -1 for none
   int64_t eos_token = 50256;  ///< -1 for none
-  Activation activation = Activation::kGeluTanh;
-  double layer_norm_eps = 1e-5;
-  double initializer_range = 0.02;
   double embedding_dropout = 0.1;
   double attention_dropout = 0.1;
   double residual_dropout = 0.1;
 
-  int64_t head_width() const { return hidden / heads; }
   void set_dropout(double rate);  ///< all three
   void validate() const;          ///< throws ConfigError
 

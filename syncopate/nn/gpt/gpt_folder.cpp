@@ -1,14 +1,12 @@
 #include "syncopate/nn/gpt/gpt_folder.h"
 
 #include <ATen/ATen.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
+#include "syncopate/nn/model_folder.h"
 #include "syncopate/nn/weight_files.h"
 
 namespace syncopate::nn {
@@ -26,21 +24,14 @@ void check_head(const WeightFiles& files, const at::Tensor& words_VD, const std:
   }
 }
 
-/// Says which tensors were left out, apart from the masks that old files keep and the head, which was looked
-/// at.
-void note_leftovers(const WeightFiles& files, const std::set<std::string>& used, const std::string& folder,
-                    std::vector<std::string>& notes) {
+/// Apart from the masks that old files keep and the head, which was looked at.
+std::vector<std::string> leftovers(const WeightFiles& files, const std::set<std::string>& used) {
   std::vector<std::string> left;
   for (const std::string& name : files.names()) {
     const bool mask = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
     if (!used.contains(name) && !mask && name != kHead) left.push_back(name);
   }
-  if (left.empty()) return;
-  const size_t shown = std::min<size_t>(left.size(), 3);
-  notes.push_back(
-      fmt::format("{} tensors of {} have no place in a language model and were left out ({}{})", left.size(),
-                  folder, fmt::join(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                  left.size() > shown ? ", ..." : ""));
+  return left;
 }
 
 }  // namespace
@@ -48,11 +39,7 @@ void note_leftovers(const WeightFiles& files, const std::set<std::string>& used,
 LoadedGpt load_gpt(const std::filesystem::path& folder, uint64_t,
                    const std::function<void(GptConfig&)>& settle) {
   const std::string where = folder.string();
-  if (!std::filesystem::is_directory(folder)) {
-    throw DataError(
-        "there is no model folder {}; give a preset ({}) or a folder with config.json and model.safetensors",
-        where, fmt::join(gpt_preset_names(), ", "));
-  }
+  require_model_folder(folder, gpt_preset_names());
   GptConfig config = read_gpt_config(folder / "config.json");
   const WeightFiles files(folder);
   files.require_words(kWords, config.vocab_size);
@@ -66,14 +53,12 @@ LoadedGpt load_gpt(const std::filesystem::path& folder, uint64_t,
     used.insert(plain);
   }
   check_head(files, loaded.model->parameters().front().tensor, where);
-  note_leftovers(files, used, where, loaded.notes);
+  note_leftovers(leftovers(files, used), where, "a language model", loaded.notes);
   return loaded;
 }
 
 void save_gpt(const std::filesystem::path& folder, const Gpt& model) {
-  make_folder(folder);
-  tensor::write_safetensors(folder / "model.safetensors", model.parameters(), {{"format", "pt"}});
-  write_file_atomically(folder / "config.json", gpt_config_to_json(model.config()).dump(2) + "\n");
+  write_model_folder(folder, model.parameters(), gpt_config_to_json(model.config()));
 }
 
 }  // namespace syncopate::nn

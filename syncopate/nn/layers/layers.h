@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "syncopate/nn/bert/bert_config.h"
+#include "syncopate/nn/activation.h"
 #include "syncopate/nn/layers/noise.h"
 
 // The pieces of a transformer encoder, each one differentiable function. On a CPU in fp32 they run on kernels

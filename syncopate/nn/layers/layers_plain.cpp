@@ -58,7 +58,7 @@ at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const 
 at::Tensor feed_forward(const FeedForwardParams& params, const at::Tensor& x_BLD,
                         const FeedForwardOptions& options) {
   const at::Tensor up_BLF = linear(x_BLD, params.up);
-  const at::Tensor active_BLF = at::gelu(up_BLF, options.activation == Activation::kGelu ? "none" : "tanh");
+  const at::Tensor active_BLF = at::gelu(up_BLF, gelu_kind(options.activation));
   const at::Tensor down_BLD = linear(apply_noise(active_BLF, options.inner_noise), params.down);
   return norm(x_BLD + apply_noise(down_BLD, options.output_noise), params.norm, options.eps);
 }

@@ -6,7 +6,9 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/nn/class_names.h"
 #include "syncopate/nn/config_reader.h"
+#include "syncopate/nn/presets.h"
 
 namespace syncopate::nn {
 namespace {
@@ -14,6 +16,16 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kType = "resnet-cifar";
+
+const Presets<ResNetConfig>& presets() {
+  static const Presets<ResNetConfig> all = [] {
+    ResNetConfig small;
+    small.widths = {16, 32, 64};
+    small.blocks = 1;
+    return Presets<ResNetConfig>{{"resnet-8", small}, {"resnet-18", ResNetConfig{}}};
+  }();
+  return all;
+}
 
 void check_count(const char* name, int64_t value) {
   constexpr int64_t kMost = int64_t{1} << 20;  // keeps every product of sizes inside int64
@@ -53,9 +65,7 @@ void ResNetConfig::validate() const {
   check_count("number of image channels", channels);
   check_count("image side", side);
   check_count("number of labels", num_labels);
-  if (!labels.empty() && static_cast<int64_t>(labels.size()) != num_labels) {
-    throw ConfigError("the model has {} labels but {} names for them", num_labels, labels.size());
-  }
+  check_class_names(num_labels, labels);
   for (const auto* numbers : {&mean, &std}) {
     if (!numbers->empty() && static_cast<int64_t>(numbers->size()) != channels) {
       throw ConfigError("the images have {} channels but are normalised by {} numbers", channels,
@@ -67,25 +77,13 @@ void ResNetConfig::validate() const {
   }
 }
 
-std::vector<std::string> resnet_preset_names() { return {"resnet-8", "resnet-18"}; }
-
-bool is_resnet_preset(std::string_view name) { return name == "resnet-8" || name == "resnet-18"; }
-
-ResNetConfig resnet_preset(std::string_view name) {
-  ResNetConfig config;
-  if (name == "resnet-18") return config;
-  if (name != "resnet-8") {
-    throw ConfigError("unknown model \"{}\"{}", name, suggestion(name, resnet_preset_names()));
-  }
-  config.widths = {16, 32, 64};
-  config.blocks = 1;
-  return config;
-}
+std::vector<std::string> resnet_preset_names() { return presets().names(); }
+bool is_resnet_preset(std::string_view name) { return presets().contains(name); }
+ResNetConfig resnet_preset(std::string_view name) { return presets().at(name); }
 
 ResNetConfig parse_resnet_config(const json& object, const std::string& where) {
   const ConfigReader reader(object, where);
-  const std::string type = reader.text("model_type", "");
-  if (type != kType) throw DataError("{} describes a \"{}\" model, not \"{}\"", where, type, kType);
+  reader.expect_type(kType, "");
   reader.require({"widths", "blocks"}, kType);
   ResNetConfig config;
   config.widths.clear();
@@ -100,9 +98,7 @@ ResNetConfig parse_resnet_config(const json& object, const std::string& where) {
   reader.integer("image_size", config.side);
   config.mean = read_numbers(reader, "image_mean");
   config.std = read_numbers(reader, "image_std");
-  reader.integer("num_labels", config.num_labels);
-  config.labels = reader.class_names();
-  if (reader.find("id2label") != nullptr) config.num_labels = static_cast<int64_t>(config.labels.size());
+  read_class_names(reader, config.num_labels, config.labels);
   return validated(config, where);
 }
 
@@ -119,10 +115,7 @@ json resnet_config_to_json(const ResNetConfig& config) {
   };
   if (!config.mean.empty()) object["image_mean"] = config.mean;
   if (!config.std.empty()) object["image_std"] = config.std;
-  for (size_t i = 0; i < config.labels.size(); ++i) {
-    object["id2label"][std::to_string(i)] = config.labels[i];
-    object["label2id"][config.labels[i]] = i;
-  }
+  write_class_names(config.labels, object);
   return object;
 }
 

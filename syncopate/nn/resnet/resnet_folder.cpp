@@ -1,12 +1,11 @@
 #include "syncopate/nn/resnet/resnet_folder.h"
 
 #include <ATen/ATen.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
+#include "syncopate/nn/model_folder.h"
 #include "syncopate/nn/weight_files.h"
 
 namespace syncopate::nn {
@@ -23,11 +22,7 @@ std::vector<tensor::NamedTensor> everything(const ResNet& model) {
 LoadedResNet load_resnet(const std::filesystem::path& folder, std::optional<int64_t> num_labels,
                          uint64_t seed, const std::function<void(ResNetConfig&)>& settle) {
   const std::string where = folder.string();
-  if (!std::filesystem::is_directory(folder)) {
-    throw DataError(
-        "there is no model folder {}; give a preset ({}) or a folder with config.json and model.safetensors",
-        where, fmt::join(resnet_preset_names(), ", "));
-  }
+  require_model_folder(folder, resnet_preset_names());
   LoadedResNet loaded;
   ResNetConfig config = read_resnet_config(folder / "config.json");
   const WeightFiles files(folder);
@@ -53,9 +48,7 @@ LoadedResNet load_resnet(const std::filesystem::path& folder, std::optional<int6
 }
 
 void save_resnet(const std::filesystem::path& folder, const ResNet& model) {
-  make_folder(folder);
-  tensor::write_safetensors(folder / "model.safetensors", everything(model), {{"format", "pt"}});
-  write_file_atomically(folder / "config.json", resnet_config_to_json(model.config()).dump(2) + "\n");
+  write_model_folder(folder, everything(model), resnet_config_to_json(model.config()));
 }
 
 }  // namespace syncopate::nn

@@ -8,12 +8,10 @@
 
 Runs are interleaved and medians are reported. supersense (built-in), bert-tiny, one thread per worker.
 """
-import argparse
-import json
 import statistics
-import subprocess
 import tempfile
-from pathlib import Path
+
+from harness import heading, median_of, parser_for, ratios, report, result_of, row, run
 
 KINDS = {
     "hogwild, 1 process": "--strategy hogwild --workers 1",
@@ -32,43 +30,41 @@ def measure(program, flags, options, folder):
     command = [program, "train", "--task", "supersense", "--limit", "6000", "--set", "task.test_limit=50", "--model",
                "bert-tiny", "--batch-size", str(options.batch), "--max-length", "128", "--steps",
                str(options.steps * (2 if workers == 1 else 1)), "--eval-every", "1000000", "--threads", "1", "--out", folder]
-    subprocess.run(command + flags.split(), check=True, capture_output=True)
-    result = json.loads((Path(folder) / "result.json").read_text())
+    run(command + flags.split())
+    result = result_of(folder)
     first = result["updates"][0] * options.batch / result["train_seconds"] if "updates" in result else \
         result["examples_per_s"] / workers
     return {"all": result["examples_per_s"], "first": first}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build", type=Path)
+    parser = parser_for(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--batch", type=int, default=16)
     options = parser.parse_args()
-    program = str((options.build / "syncopate").resolve())
+    program = (options.build / "syncopate").resolve()
     seen = {kind: [] for kind in KINDS}
     for _ in range(options.rounds):
         for kind, flags in KINDS.items():
             with tempfile.TemporaryDirectory() as folder:
                 seen[kind].append(measure(program, flags, options, folder + "/run"))
-    middle = {kind: {name: statistics.median(run[name] for run in runs) for name in ("all", "first")}
-              for kind, runs in seen.items()}
-    print("| what | examples/s, all workers | of the first worker |\n|---|---|---|")
-    for kind, row in middle.items():
-        print(f"| {kind} | {row['all']:.0f} | {row['first']:.0f} |")
+
+    lines = heading("what", "examples/s, all workers", "of the first worker")
+    for kind, runs in seen.items():
+        lines.append(row(kind, f"{median_of(runs, 'all'):.0f}", f"{median_of(runs, 'first'):.0f}"))
 
     def ratio(one, other, name="all"):
-        each = [a[name] / b[name] for a, b in zip(seen[one], seen[other])]
-        return f"{statistics.median(each):.2f}"
+        return f"{statistics.median(ratios(seen[one], seen[other], name)):.2f}"
 
-    print(f"\n- two hogwild processes train {ratio('hogwild, 2 processes', 'hogwild, 1 process')} times as many examples a second "
-          "as one")
+    lines += ["", f"- two hogwild processes train {ratio('hogwild, 2 processes', 'hogwild, 1 process')} times as many examples a "
+              "second as one"]
     for kind in ("hogwild", "parameter-server", "ddp"):
         several = "2 processes" if kind == "hogwild" else "2 workers"
-        print(f"- {kind}: beside a worker that is 4x slower the first keeps "
-              f"{ratio(f'{kind}, 2, one 4x slower', f'{kind}, {several}', 'first')} of its own pace, all together "
-              f"{ratio(f'{kind}, 2, one 4x slower', f'{kind}, {several}')}")
+        lines.append(f"- {kind}: beside a worker that is 4x slower the first keeps "
+                     f"{ratio(f'{kind}, 2, one 4x slower', f'{kind}, {several}', 'first')} of its own pace, all together "
+                     f"{ratio(f'{kind}, 2, one 4x slower', f'{kind}, {several}')}")
+    report(lines)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,13 @@ scores are printed as a table beside what plain PyTorch reached on the same file
 DATA is a folder with mnli/, glue_sst2/, glue_rte/, davidson/, squad_v1.1/, books/, cifar10/, minilm-l6/ and
 bert_vocab/. Runs that are done in --out are not run again. A recipe that starts from another one's model waits for it.
 """
-import argparse, csv, json, os, statistics, subprocess, sys, time
-from concurrent.futures import ThreadPoolExecutor
+import csv
+import json
+import statistics
+import time
 from pathlib import Path
+
+from harness import add_recipe_options, heading, parser_for, pick, result_of, row, side_by_side, train
 
 FINE_TUNE = "--clip 1 --warmup 0.1 --schedule linear --set optim.weight_decay=0.01 --dropout 0.1".split()
 
@@ -89,25 +93,17 @@ def recipes(data, out):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__)
     parser.add_argument("--data", required=True, type=Path)
-    parser.add_argument("--build", default="build", type=Path)
-    parser.add_argument("--out", default="runs/quality", type=Path)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", default="fp32")
-    parser.add_argument("--workers", default=1, type=int)
+    add_recipe_options(parser, out="runs/quality", workers=1, seeds="1,2,3")
     parser.add_argument("--strategy", default="")
-    parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--jobs", default=1, type=int, help="runs at a time")
     parser.add_argument("--only", default="", help="recipes, by commas; default: all")
     parser.add_argument("--once", default="books", help="recipes that are run with the first seed alone")
     parser.add_argument("--extra", default="", help="more arguments for every run")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     known = recipes(options.data.resolve(), options.out.resolve())
-    chosen = [name for name in options.only.split(",") if name] or list(known)
-    for name in chosen:
-        if name not in known: sys.exit(f"there is no recipe {name}; there are: {', '.join(known)}")
+    chosen = pick(options.only, ",", known, "recipe")
     for name in list(chosen):  # what a recipe starts from is run too
         chosen += [argument[1:] for argument in known[name][2]() if argument.startswith("@") and argument[1:] not in chosen]
     seeds = [int(seed) for seed in options.seeds.split(",")]
@@ -129,39 +125,32 @@ def main():
                 time.sleep(1)
             arguments[i] = str(needed)
         if (out / "DONE").exists(): return ""
-        command = [str(options.build / "syncopate"), "train", *arguments, "--seed", str(seed), "--out", str(out), "--workers",
-                   str(options.workers), "--strategy", strategy, "--device", options.device, "--precision", options.precision,
-                   *options.extra.split()]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        (out.parent / f"{out.name}.log").write_text(" ".join(command) + "\n" + done.stderr)
-        if done.returncode == 0: return ""
+        failure = train(options, [*arguments, "--seed", str(seed), "--strategy", strategy, *options.extra.split()], out)
+        if not failure: return ""
         out.mkdir(parents=True, exist_ok=True)
         (out / "FAILED").touch()
-        return f"{name} {seed}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}"
+        return f"{name} {seed}: {failure}"
 
     jobs = [(name, seed) for name in chosen for seed in (seeds[:1] if name in once else seeds)]
     jobs.sort(key=lambda job: any(argument.startswith("@") for argument in known[job[0]][2]()))  # what waits comes last
     for job in jobs: (folder(*job) / "FAILED").unlink(missing_ok=True)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for failure in pool.map(run, jobs):
-            if failure: print(failure, file=sys.stderr, flush=True)
+    side_by_side(jobs, run, options.jobs)
 
-    print("| recipe | plain PyTorch | each seed | mean | seconds of training |\n|---|---|---|---|---|")
+    print(*heading("recipe", "plain PyTorch", "each seed", "mean", "seconds of training"), sep="\n")
     for name in chosen:
         reference, measures, _ = known[name]
         rows, seconds = [], []
         for seed in seeds[:1] if name in once else seeds:
-            result = folder(name, seed) / "result.json"
-            if not result.exists(): continue
-            record = json.load(open(result))
+            record = result_of(folder(name, seed))
+            if record is None: continue
             scale = lambda measure, value: value if measure in ("loss", "perplexity", "exact_match", "f1") else 100 * value
             rows.append([scale(measure, record["eval"][measure]) for measure in measures])
             seconds.append(record["train_seconds"])
         if not rows: continue
-        text = lambda row: " / ".join(f"{value:.2f}" for value in row)
+        text = lambda values: " / ".join(f"{value:.2f}" for value in values)
         means = [statistics.mean(column) for column in zip(*rows)]
-        print(f"| {name} ({', '.join(measures)}) | {reference} | {', '.join(map(text, rows))} | {text(means)} | "
-              f"{statistics.mean(seconds):.0f} |", flush=True)
+        print(row(f"{name} ({', '.join(measures)})", reference, ", ".join(map(text, rows)), text(means),
+                  f"{statistics.mean(seconds):.0f}"), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,12 @@ supersense: built-in data, 25,000 definitions, bert-tiny, 4 workers, 8 examples 
 and minilm-l6/; 4 workers fine-tune MiniLM. Rates are chosen by runs of one epoch, also where --epochs asks for more of the runs
 that follow. Runs that are done in --out are not run again.
 """
-import argparse
-import json
 import shutil
 import statistics
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from harness import add_recipe_options, heading, parser_for, pick, result_of, row, side_by_side, train
 from quality import make_tweets
 
 
@@ -57,27 +53,18 @@ def common(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build", type=Path)
+    parser = parser_for(__doc__)
     parser.add_argument("--set", default="supersense", choices=["supersense", "tweets"])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--limit", type=int, default=8000, help="tweets to train on")
-    parser.add_argument("--out", default="runs/rhythms", type=Path)
-    parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", default="fp32")
+    add_recipe_options(parser, out="runs/rhythms", workers=4, seeds="2,3,4")
     parser.add_argument("--epochs", type=int, default=1, help="of the runs after the sweep")
-    parser.add_argument("--seeds", default="2,3,4")
     parser.add_argument("--sweep-seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--only", default="", help="rhythms, separated by semicolons; default: all")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     settings, steps, measure, rates = common(options)
-    chosen = [name.strip() for name in options.only.split(";") if name.strip()] or list(RHYTHMS)
-    for name in chosen:
-        if name not in RHYTHMS:
-            sys.exit(f"there is no rhythm {name}; there are: {'; '.join(RHYTHMS)}")
+    chosen = pick(options.only, ";", RHYTHMS, "rhythm")
     seeds = [int(seed) for seed in options.seeds.split(",")]
 
     def folder(job):
@@ -88,35 +75,22 @@ def main():
     def run(job):
         out = folder(job)
         if (out / "DONE").exists():
-            return
+            return ""
         shutil.rmtree(out, ignore_errors=True)  # what an interrupted run left
         rhythm = RHYTHMS[job.name].format(half=job.epochs * steps // 2).split()
-        command = [str(options.build / "syncopate"), "train", *settings, *rhythm, "--epochs", str(job.epochs), "--lr", str(job.rate),
-                   "--seed", str(job.seed), "--out", str(out), "--workers", str(options.workers), "--device", options.device,
-                   "--precision", options.precision, "--threads", "1"]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        (options.out / f"{out.name}.log").write_text(" ".join(command) + "\n" + done.stderr)
-        if done.returncode != 0:
-            last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode
-            print(f"{job.name}, rate {job.rate:g}, seed {job.seed}: {last}", file=sys.stderr, flush=True)
-
-    def record(job):
-        result = folder(job) / "result.json"
-        return json.load(open(result)) if result.exists() else None
+        failure = train(options, [*settings, *rhythm, "--epochs", str(job.epochs), "--lr", str(job.rate), "--seed", str(job.seed),
+                                  "--threads", "1"], out)
+        return f"{job.name}, rate {job.rate:g}, seed {job.seed}: {failure}" if failure else ""
 
     def score(job):
-        found = record(job)
+        found = result_of(folder(job))
         return 100 * found["eval"][measure] if found else float("nan")
-
-    def in_parallel(jobs):
-        with ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(run, jobs))
 
     # A rhythm whose best rate is at an end of its row gets another one beyond it, at most twice.
     swept = {name: list(rates) for name in chosen}
     best = {}
     for _ in range(3):
-        in_parallel([Job(name, rate, options.sweep_seed) for name in chosen for rate in swept[name]])
+        side_by_side([Job(name, rate, options.sweep_seed) for name in chosen for rate in swept[name]], run, options.jobs)
         for name in chosen:
             scored = [(score(Job(name, rate, options.sweep_seed)), rate) for rate in swept[name]]
             scored = [pair for pair in scored if pair[0] == pair[0]]
@@ -129,20 +103,20 @@ def main():
                 swept[name].insert(0, best[name] / 2)
             elif best[name] == max(swept[name]):
                 swept[name].append(best[name] * 2)
-    in_parallel([Job(name, best[name], seed, options.epochs) for seed in seeds for name in best])
+    side_by_side([Job(name, best[name], seed, options.epochs) for seed in seeds for name in best], run, options.jobs)
 
-    print(f"| rhythm | sweep, seed {options.sweep_seed} (rate: {measure}) | rate | seeds {options.seeds} | mean | against ddp | examples | kB sent a step and worker |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(*heading("rhythm", f"sweep, seed {options.sweep_seed} (rate: {measure})", "rate", f"seeds {options.seeds}", "mean",
+                   "against ddp", "examples", "kB sent a step and worker"), sep="\n")
     reference = None
     for name in best:
         jobs = [Job(name, best[name], seed, options.epochs) for seed in seeds]
         scores = [score(job) for job in jobs]
         mean = statistics.mean(scores)
         reference = mean if reference is None else reference
-        last = record(jobs[0]) or {}
+        last = result_of(folder(jobs[0])) or {}
         sweep = ", ".join(f"{rate:g}: {score(Job(name, rate, options.sweep_seed)):.2f}" for rate in swept[name])
-        print(f"| {name} | {sweep} | {best[name]:g} | {' '.join(f'{s:.2f}' for s in scores)} | {mean:.2f} | {mean - reference:+.2f} | "
-              f"{last.get('examples', 0)} | {last.get('bytes_sent_per_step', 0) / 1e3:.0f} |", flush=True)
+        print(row(name, sweep, f"{best[name]:g}", " ".join(f"{s:.2f}" for s in scores), f"{mean:.2f}", f"{mean - reference:+.2f}",
+                  last.get("examples", 0), f"{last.get('bytes_sent_per_step', 0) / 1e3:.0f}"), flush=True)
 
 
 if __name__ == "__main__":

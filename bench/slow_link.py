@@ -7,17 +7,14 @@
 Needs root, ip and tc. Everything it makes bears the name syncopate-bench and is removed at the end. Sizes: bert-mini, 30,522
 words, batch 8 a worker, length 128, dropout 0.1, one thread a worker, fp32.
 """
-import argparse
 import json
-import os
 import pathlib
-import re
 import statistics
 import subprocess
-import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from harness import add_peer_options, heading, machine, median_of, parser_for, peer_environment, pick, ratios, report, rounds, row
+
 SPACES = ["syncopate-bench-0", "syncopate-bench-1"]
 ADDRESSES = ["10.231.47.1", "10.231.47.2"]
 # name -> (flags of bench/step, timed steps)
@@ -86,16 +83,14 @@ def both(commands, environments, limit):
 
 
 def environment(rank, port, core):
-    return dict(os.environ, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR=ADDRESSES[0],
-                MASTER_PORT=str(port), GLOO_SOCKET_IFNAME=f"sync{rank}", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1",
-                **({"OPENBLAS_CORETYPE": core} if core else {}))
+    return peer_environment(core, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", MASTER_ADDR=ADDRESSES[0],
+                            MASTER_PORT=str(port), GLOO_SOCKET_IFNAME=f"sync{rank}")
 
 
 def run_ours(program, flags, steps, port):
-    plain = [dict(environment(rank, port, ""), OMP_NUM_THREADS="1") for rank in range(2)]
     command = [program, *flags, "--steps", steps, "--warmup", 3]
-    lines, sent = both([command, command], plain, 600)
-    return json.loads(lines[0]), sent / (steps + 3)
+    lines, sent = both([command, command], [environment(rank, port, "") for rank in range(2)], 600)
+    return dict(json.loads(lines[0]), sent=sent / (steps + 3))
 
 
 def run_peer(options, steps, port, core):
@@ -105,61 +100,50 @@ def run_peer(options, steps, port, core):
                 for rank in range(2)]
     lines, sent = both(commands, [environment(rank, port, core) for rank in range(2)], 600)
     ms = max(json.loads(line)[1] for line in lines)
-    return {"ms_per_iteration": ms, "examples_per_s": 16e3 / ms}, sent / (steps + 2)
+    return {"ms_per_iteration": ms, "examples_per_s": 16e3 / ms, "sent": sent / (steps + 2)}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    shared = pathlib.Path(os.environ.get("SYNCOPATE_SHARED", ROOT.parent / "shared"))
-    parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
-    parser.add_argument("--peer", default=shared / "peers/torch_peer.py", type=pathlib.Path)
-    parser.add_argument("--python", default="/usr/bin/python3")
+    parser = parser_for(__doc__)
+    add_peer_options(parser)
     parser.add_argument("--mbit", type=float, default=100, help="0: as fast as it goes")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="rows, separated by semicolons; default: all")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
     program = (options.build / "bench/step").resolve()
-    alone = subprocess.run([program, "--mode", "single", "--workers", "1", "--steps", "1"], check=True, capture_output=True, text=True)
-    compute = json.loads(alone.stdout.strip().splitlines()[-1])["compute"]
-    core = re.search(r"with (\S+) kernels", compute)
-    chosen = [name.strip() for name in options.only.split(";") if name.strip()] or list(OURS)
+    compute, core = machine(program)
+    chosen = pick(options.only, ";", OURS, "row")
     rows, port = {}, 29650
     try:
         set_up(options.mbit)
-        for round_number in range(options.rounds):
+        for _ in rounds(options.rounds):
             port += 1
-            rows.setdefault("peer", []).append(run_peer(options, 6, port, core[1] if core else ""))
+            rows.setdefault("peer", []).append(run_peer(options, 6, port, core))
             for name in chosen:
                 flags, steps = OURS[name]
                 port += 1
                 rows.setdefault(name, []).append(run_ours(program, flags, steps, port))
                 time.sleep(0.5)
-            print(f"round {round_number + 1} of {options.rounds} done", file=sys.stderr, flush=True)
     finally:
         tear_down()
 
-    def speeds(name):
-        return [result["examples_per_s"] for result, _ in rows[name]]
+    def measured(name):
+        return [f"{median_of(rows[name], 'ms_per_iteration'):.0f}", f"{median_of(rows[name], 'examples_per_s'):.1f}"]
 
     def megabytes(name):
-        return statistics.median(sent for _, sent in rows[name]) / 1e6
+        return f"{median_of(rows[name], 'sent') / 1e6:.2f}"
 
-    lines = [f"| two workers over {options.mbit:g} Mbit/s | ms a step | examples/s | times the peer's ddp | of each round | MB on the wire a step |",
-             "|---|---|---|---|---|---|",
-             "| PyTorch's ddp | {:.0f} | {:.1f} | 1 | | {:.2f} |".format(
-                 statistics.median(r["ms_per_iteration"] for r, _ in rows["peer"]), statistics.median(speeds("peer")), megabytes("peer"))]
+    lines = heading(f"two workers over {options.mbit:g} Mbit/s", "ms a step", "examples/s", "times the peer's ddp", "of each round",
+                    "MB on the wire a step")
+    lines.append(row("PyTorch's ddp", *measured("peer"), 1, "", megabytes("peer")))
     for name in chosen:
-        ratios = [a / b for a, b in zip(speeds(name), speeds("peer"))]
-        lines.append("| {} | {:.0f} | {:.1f} | **{:.1f}** | {} | {:.2f} |".format(
-            name, statistics.median(r["ms_per_iteration"] for r, _ in rows[name]), statistics.median(speeds(name)),
-            statistics.median(ratios), " ".join(f"{ratio:.1f}" for ratio in ratios), megabytes(name)))
+        each = ratios(rows[name], rows["peer"], "examples_per_s")
+        lines.append(row(name, *measured(name), f"**{statistics.median(each):.1f}**", " ".join(f"{ratio:.1f}" for ratio in each),
+                         megabytes(name)))
     lines += ["", f"- {compute}", f"- {options.rounds} interleaved rounds, medians; steps that talk rarely count by their mean",
               "- the bytes are the interface's, start-up and headers included"]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    report(lines, options.out)
 
 
 if __name__ == "__main__":

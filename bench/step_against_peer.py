@@ -10,16 +10,12 @@ padding, dropout 0.1 at every place where the peer has it, 2 workers. With --str
 are compared with the peer's local-sgd, all by the mean over steps (a multiple of 8, please). With --models other models are compared instead,
 by ddp: mlm is the same BERT with a decoder at every seventh position; the residual networks get CIFAR's shape, batch 32.
 """
-import argparse
-import json
-import os
 import pathlib
-import re
 import statistics
-import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from harness import (add_peer_options, heading, machine, median_of, parser_for, peer_environment, ratios, report, rounds, row,
+                     run_json)
+
 PAIRS = [("ddp", "ddp"), ("all-reduce", "allreduce"), ("gather-scatter", "gather-scatter")]
 VARIANTS = {"reducer": ["--mode", "reducer"],
             "ddp, whole last layer": ["--mode", "ddp", "--whole-last-layer"],
@@ -30,71 +26,83 @@ RARE = {"local-sgd": ["--mode", "local-sgd"], "local-sgd-overlapped": ["--mode",
         "diloco": ["--mode", "diloco"]}
 
 
-def run(command, environment):
-    result = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stderr}")
-    return json.loads(result.stdout.strip().splitlines()[-1])
+def peer(options, *flags):
+    return [options.python, options.peer, "--workers", "2", *flags, "--steps", options.steps]
 
 
-def compare_models(options, program, environment, steps, first):
-    lines = ["| model | ours, ms | PyTorch, ms | ratio | of each round | ours, MiB | PyTorch, MiB |", "|---|---|---|---|---|---|---|"]
+def pair_row(name, ours, theirs, *more):
+    """Our times beside PyTorch's, `more` of our own, then the memory of both."""
+    each = ratios(ours, theirs, "ms_per_iteration")
+    return row(name, f"{median_of(ours, 'ms_per_iteration'):.0f}", f"{median_of(theirs, 'ms_per_iteration'):.0f}",
+               f"{statistics.median(each):.2f}", " ".join(f"{ratio:.2f}" for ratio in each),
+               *(f"{median_of(ours, key):.0f}" for key in more), f"{median_of(ours, 'peak_rss_mib'):.0f}",
+               f"{median_of(theirs, 'peak_rss_mib'):.0f}")
+
+
+def footer(options, compute, peer_row, medians="medians"):
+    return [f"- {compute}", f"- PyTorch: {peer_row['peer']}; {options.rounds} interleaved rounds of {options.steps} steps, {medians}"]
+
+
+def compare_models(options, program, environment, compute):
     models = options.models.split(",")
-    rows = {model: [] for model in models}
-    for round_number in range(options.rounds):
+    ours, theirs = ({model: [] for model in models} for _ in range(2))
+    for _ in rounds(options.rounds):
         for model in models:
-            sizes = ["--batch", str(options.batch)] if model.startswith("resnet") else []
-            ours = run([program, "--mode", "ddp", "--model", model, *sizes, *steps], os.environ)
-            theirs = run([options.python, options.peer, "--workers", "2", "--mode", "ddp", "--model", model, *sizes, *steps],
-                         environment)
-            rows[model].append((ours, theirs))
-        print(f"round {round_number + 1} of {options.rounds} done", file=sys.stderr)
-    for model in models:
-        middle = lambda side, key: statistics.median(pair[side][key] for pair in rows[model])
-        ratios = [pair[0]["ms_per_iteration"] / pair[1]["ms_per_iteration"] for pair in rows[model]]
-        lines.append("| {} | {:.0f} | {:.0f} | {:.2f} | {} | {:.0f} | {:.0f} |".format(
-            model, middle(0, "ms_per_iteration"), middle(1, "ms_per_iteration"), statistics.median(ratios),
-            " ".join(f"{ratio:.2f}" for ratio in ratios), middle(0, "peak_rss_mib"), middle(1, "peak_rss_mib")))
-    lines += ["", f"- {first['compute']}",
-              f"- PyTorch: {rows[models[0]][0][1]['peer']}; {options.rounds} interleaved rounds of {options.steps} steps, medians"]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+            flags = ["--mode", "ddp", "--model", model, *(["--batch", options.batch] if model.startswith("resnet") else [])]
+            ours[model].append(run_json([program, *flags, "--steps", options.steps]))
+            theirs[model].append(run_json(peer(options, *flags), environment))
+    lines = heading("model", "ours, ms", "PyTorch, ms", "ratio", "of each round", "ours, MiB", "PyTorch, MiB")
+    lines += [pair_row(model, ours[model], theirs[model]) for model in models]
+    report([*lines, "", *footer(options, compute, theirs[models[0]][0])], options.out)
 
 
-def compare_rare(options, program, environment, steps, first):
+def compare_rare(options, program, environment, compute):
     names = options.strategies.split(",")
-    rows = {name: [] for name in names}
-    for round_number in range(options.rounds):
-        theirs = run([options.python, options.peer, "--workers", "2", "--mode", "local-sgd", "--local-steps", "8", *steps], environment)
+    ours, theirs = {name: [] for name in names}, []
+    for _ in rounds(options.rounds):
+        theirs.append(run_json(peer(options, "--mode", "local-sgd", "--local-steps", "8"), environment))
         for name in names:
-            ours = run([program, *RARE[name], "--every", "8", *steps], os.environ)
-            rows[name].append((ours, theirs))
-        print(f"round {round_number + 1} of {options.rounds} done", file=sys.stderr)
-    lines = ["| strategy, every 8 steps | ours, ms | PyTorch's local SGD, ms | ratio | of each round | exposed exchange, ms | ours, MiB | PyTorch, MiB |",
-             "|---|---|---|---|---|---|---|---|"]
-    for name in names:
-        middle = lambda side, key: statistics.median(pair[side][key] for pair in rows[name])
-        ratios = [pair[0]["ms_per_iteration"] / pair[1]["ms_per_iteration"] for pair in rows[name]]
-        lines.append("| {} | {:.0f} | {:.0f} | {:.2f} | {} | {:.0f} | {:.0f} | {:.0f} |".format(
-            name, middle(0, "ms_per_iteration"), middle(1, "ms_per_iteration"), statistics.median(ratios),
-            " ".join(f"{ratio:.2f}" for ratio in ratios), middle(0, "exchange_ms"), middle(0, "peak_rss_mib"),
-            middle(1, "peak_rss_mib")))
-    lines += ["", f"- {first['compute']}",
-              f"- PyTorch: {rows[names[0]][0][1]['peer']}; {options.rounds} interleaved rounds of {options.steps} steps, medians of rounds"]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+            ours[name].append(run_json([program, *RARE[name], "--every", "8", "--steps", options.steps]))
+    lines = heading("strategy, every 8 steps", "ours, ms", "PyTorch's local SGD, ms", "ratio", "of each round", "exposed exchange, ms",
+                    "ours, MiB", "PyTorch, MiB")
+    lines += [pair_row(name, ours[name], theirs, "exchange_ms") for name in names]
+    report([*lines, "", *footer(options, compute, theirs[0], "medians of rounds")], options.out)
+
+
+def compare_pairs(options, program, environment, compute):
+    variants = dict(VARIANTS)
+    if "libtorch 1." not in compute:
+        del variants["reducer"]  # another interface there
+    ours, theirs = {}, {}
+    for _ in rounds(options.rounds):
+        for name, called in PAIRS:
+            ours.setdefault(name, []).append(run_json([program, "--mode", name, "--steps", options.steps]))
+            theirs.setdefault(name, []).append(run_json(peer(options, "--mode", called), environment))
+        for name, flags in variants.items():
+            ours.setdefault(name, []).append(run_json([program, *flags, "--steps", options.steps]))
+
+    lines = heading("what", "ours, ms", "PyTorch, ms", "ratio", "ours, MiB", "PyTorch, MiB", "ratio")
+    for name, _ in PAIRS:
+        cells = []
+        for key in ("ms_per_iteration", "peak_rss_mib"):
+            mine, peers = median_of(ours[name], key), median_of(theirs[name], key)
+            cells += [f"{mine:.0f}", f"{peers:.0f}", f"{mine / peers:.2f}"]
+        lines.append(row(name, *cells))
+    lines.append("")
+    ddp, peers_ddp = median_of(ours["ddp"], "ms_per_iteration"), median_of(theirs["ddp"], "ms_per_iteration")
+    for name in variants:
+        ms = median_of(ours[name], "ms_per_iteration")
+        lines.append(f"- {name}: {ms:.0f} ms; ddp is {ddp / ms:.2f} of it, it is {ms / peers_ddp:.2f} of PyTorch's ddp")
+    lines.append("- where ddp's step goes (ms): " + ", ".join(
+        f"{label} {median_of(ours['ddp'], key):.0f}" for label, key in
+        [("large matrix products (measured alone)", "products_ms"), ("other layers", "other_ms"),
+         ("optimizer", "optimizer_ms"), ("exposed exchange", "exchange_ms")]))
+    report([*lines, *footer(options, compute, theirs["ddp"][0])], options.out)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    shared = pathlib.Path(os.environ.get("SYNCOPATE_SHARED", ROOT.parent / "shared"))
-    parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
-    parser.add_argument("--peer", default=shared / "peers/torch_peer.py", type=pathlib.Path)
-    parser.add_argument("--python", default="/usr/bin/python3")
+    parser = parser_for(__doc__)
+    add_peer_options(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--models", default="", help="mlm, resnet-18, resnet-8, by commas")
@@ -103,56 +111,9 @@ def main():
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
     program = options.build / "bench/step"
-    steps = ["--steps", str(options.steps)]
-
-    first = run([program, "--mode", "single", "--workers", "1", "--steps", "1"], os.environ)
-    core = re.search(r"with (\S+) kernels", first["compute"])
-    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    if core:
-        environment["OPENBLAS_CORETYPE"] = core[1]
-
-    if options.strategies:
-        return compare_rare(options, program, environment, steps, first)
-    if options.models:
-        return compare_models(options, program, environment, steps, first)
-    variants = dict(VARIANTS)
-    if "libtorch 1." not in first["compute"]:
-        del variants["reducer"]  # another interface there
-    rows = {}
-    for round_number in range(options.rounds):
-        for ours, theirs in PAIRS:
-            rows.setdefault("ours " + ours, []).append(run([program, "--mode", ours, *steps], os.environ))
-            rows.setdefault("peer " + ours, []).append(
-                run([options.python, options.peer, "--workers", "2", "--mode", theirs, *steps], environment))
-        for name, flags in variants.items():
-            rows.setdefault("ours " + name, []).append(run([program, *flags, *steps], os.environ))
-        print(f"round {round_number + 1} of {options.rounds} done", file=sys.stderr)
-
-    def middle(name, key):
-        return statistics.median(row[key] for row in rows[name])
-
-    lines = ["| what | ours, ms | PyTorch, ms | ratio | ours, MiB | PyTorch, MiB | ratio |", "|---|---|---|---|---|---|---|"]
-    for ours, _ in PAIRS:
-        a, b = "ours " + ours, "peer " + ours
-        lines.append("| {} | {:.0f} | {:.0f} | {:.2f} | {:.0f} | {:.0f} | {:.2f} |".format(
-            ours, middle(a, "ms_per_iteration"), middle(b, "ms_per_iteration"),
-            middle(a, "ms_per_iteration") / middle(b, "ms_per_iteration"), middle(a, "peak_rss_mib"),
-            middle(b, "peak_rss_mib"), middle(a, "peak_rss_mib") / middle(b, "peak_rss_mib")))
-    lines.append("")
-    ddp, peer = middle("ours ddp", "ms_per_iteration"), middle("peer ddp", "ms_per_iteration")
-    for name in variants:
-        ms = middle("ours " + name, "ms_per_iteration")
-        lines.append(f"- {name}: {ms:.0f} ms; ddp is {ddp / ms:.2f} of it, it is {ms / peer:.2f} of PyTorch's ddp")
-    lines.append("- where ddp's step goes (ms): " + ", ".join(
-        f"{label} {middle('ours ddp', key):.0f}" for label, key in
-        [("large matrix products (measured alone)", "products_ms"), ("other layers", "other_ms"),
-         ("optimizer", "optimizer_ms"), ("exposed exchange", "exchange_ms")]))
-    lines.append(f"- {first['compute']}")
-    lines.append(f"- PyTorch: {rows['peer ddp'][0]['peer']}; {options.rounds} interleaved rounds of {options.steps} steps, medians")
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    compute, core = machine(program)
+    compare = compare_rare if options.strategies else compare_models if options.models else compare_pairs
+    compare(options, program, peer_environment(core), compute)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ by a CPU quota (cgroup v1 or v2, which needs root). On a busy machine small part
 is as uneven as 1,0.5. Balanced and equal runs have the same settings and global batches. Reported are examples per second over whole runs, the steps before the first
 look at the speeds included, and over the second half of the steps.
 """
-import argparse
 import contextlib
 import json
 import os
@@ -21,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from harness import heading, parser_for, report, result_of, rounds, row
+
 TASKS = {"supersense": "--model bert-mini", "idx": "--model resnet-8"}
 PERIOD_US = 20_000  # short against a step, so that a worker is slow rather than stopped now and then
 
@@ -65,7 +65,7 @@ def run(program, settings, groups, balance):
     if any(worker.returncode for worker in workers):
         sys.exit(f"a run failed with {[worker.returncode for worker in workers]}:\n" + "\n".join(errors))
     steps = [json.loads(line) for line in (folder / "run/steps.jsonl").read_text().splitlines()]
-    result = json.loads((folder / "run/result.json").read_text())
+    result = result_of(folder / "run")
     shutil.rmtree(folder)
     rate = lambda part: sum(s["examples"] for s in part) / sum(s["ms"] for s in part) * 1e3
     return {"whole": rate(steps[1:]), "late": rate(steps[len(steps) // 2:]), "loss": result["train_loss"],
@@ -73,8 +73,7 @@ def run(program, settings, groups, balance):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
+    parser = parser_for(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--batch", type=int, default=64, help="examples per step over both workers")
@@ -87,28 +86,23 @@ def main():
     rows = []
     first, second = map(float, options.cores.split(","))
     with limited_group(first) as fast, limited_group(second) as slow:
-        for number in range(options.rounds):
+        for _ in rounds(options.rounds):
             rows.append([run(options.build / "syncopate", settings, (fast, slow), balance) for balance in (False, True)])
-            print(f"round {number + 1} of {options.rounds} done", file=sys.stderr)
-    lines = ["| round | equal, examples/s | balanced | ratio | second half: equal | balanced | ratio | final shares |",
-             "|---|---|---|---|---|---|---|---|"]
+    lines = heading("round", "equal, examples/s", "balanced", "ratio", "second half: equal", "balanced", "ratio", "final shares")
     ratios = {"whole": [], "late": []}
     for number, (equal, balanced) in enumerate(rows):
         cells = []
         for part in ratios:
             ratios[part].append(balanced[part] / equal[part])
             cells += [f"{equal[part]:.1f}", f"{balanced[part]:.1f}", f"{ratios[part][-1]:.2f}"]
-        lines.append("| {} | {} | {} |".format(number + 1, " | ".join(cells), " + ".join(map(str, balanced["shares"]))))
+        lines.append(row(number + 1, *cells, " + ".join(map(str, balanced["shares"]))))
     worst = max(abs(a["loss"] - b["loss"]) / b["loss"] for b, a in rows)
     lines += ["", f"- medians of the ratios: {statistics.median(ratios['whole']):.2f} over whole runs, "
               f"{statistics.median(ratios['late']):.2f} over their second halves",
               f"- training losses of a pair differ by at most {100 * worst:.1f} % (dropout falls elsewhere)",
               f"- {options.task}, {options.batch} examples a step, {options.steps} steps; the workers have {first} and {second} "
               "of a core"]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    report(lines, options.out)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "syncopate/base/clock.h"
 #include "tests/contract/ranks.h"
 #include "tests/support/child.h"
 #include "tests/support/support.h"
@@ -62,7 +63,7 @@ const std::vector<Exchange> kExchanges = {
     {Kind::kAllGather, at::kFloat}, {Kind::kSend, at::kFloat},
 };
 
-TEST(Metered, CountsCallsBytesAndSecondsByKind) {
+TEST(Metered, CountsCallsAndBytesByKind) {
   run_ranks(3, [](Group& plain) {
     // The decorated group is itself a group, over one of its own.
     Metered group(plain.split(0, plain.rank()));
@@ -77,13 +78,87 @@ TEST(Metered, CountsCallsBytesAndSecondsByKind) {
     EXPECT_EQ(meter[Kind::kGather].bytes, group.rank() == 2 ? 0 : kElements * 4);
     EXPECT_EQ(meter[Kind::kBarrier].calls, 1);
     EXPECT_EQ(meter.total().calls, 4);
-    EXPECT_GE(meter.total().seconds, 0);
     // A part counts into the same meter.
     const std::unique_ptr<Group> part = group.split(0, 0);
     exchange(*part, {Kind::kAllGather, at::kFloat});
     EXPECT_EQ(group.meter()[Kind::kAllGather].bytes, kElements * 4 * 2);
     plain.barrier();
   });
+}
+
+using std::chrono::milliseconds;
+
+class Sleep : public comm::Pending::Work {
+ public:
+  explicit Sleep(milliseconds time) : time_(time) {}
+  void wait() override { std::this_thread::sleep_for(time_); }
+
+ private:
+  milliseconds time_;
+};
+
+/// Two ranks on paper: an operation blocks for a known time when it starts and for another when it is waited
+/// for.
+class SlowGroup : public Group {
+ public:
+  static constexpr milliseconds kStart{30}, kWait{60}, kReceive{150}, kBarrier{90}, kSplit{40};
+
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  comm::Pending all_reduce(at::Tensor, Op) override {
+    std::this_thread::sleep_for(kStart);
+    return comm::Pending(std::make_unique<Sleep>(kWait));
+  }
+  comm::Pending broadcast(at::Tensor, int) override { return {}; }
+  comm::Pending gather(std::vector<at::Tensor>, at::Tensor, int) override { return {}; }
+  comm::Pending scatter(at::Tensor, std::vector<at::Tensor>, int) override { return {}; }
+  comm::Pending all_gather(std::vector<at::Tensor>, at::Tensor) override { return {}; }
+  comm::Pending send(at::Tensor, int, int) override { return {}; }
+  comm::Pending receive(at::Tensor, int, int) override {
+    return comm::Pending(std::make_unique<Sleep>(kReceive));
+  }
+  void barrier() override { std::this_thread::sleep_for(kBarrier); }
+  std::unique_ptr<Group> split(int, int) override {
+    std::this_thread::sleep_for(kSplit);
+    return std::make_unique<SlowGroup>();
+  }
+  void set_timeout(milliseconds) override {}
+};
+
+double seconds(milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+TEST(Metered, CountsBlockedSecondsToTheKindThatBlocked) {
+  const Stopwatch watch;
+  Metered group(std::make_unique<SlowGroup>());
+  at::Tensor mine = at::ones({4});
+
+  group.all_reduce(mine, Op::kSum).wait();
+  EXPECT_GE(group.meter()[Kind::kAllReduce].seconds, seconds(SlowGroup::kStart + SlowGroup::kWait));
+  EXPECT_EQ(group.meter()[Kind::kAllReduce].seconds, group.meter().total().seconds) << "and to no other";
+
+  comm::Pending receiving = group.receive(mine, 1, 0);
+  const double started = group.meter()[Kind::kReceive].seconds;
+  // The time in which nobody waits is not counted: this is longer than the wait itself.
+  std::this_thread::sleep_for(2 * SlowGroup::kReceive);
+  EXPECT_EQ(group.meter()[Kind::kReceive].seconds, started);
+  const comm::Meter before = group.meter();
+  group.send(mine, 1, 0).wait();
+  receiving.wait();
+  const comm::Meter since = group.meter() - before;
+  EXPECT_GE(since[Kind::kReceive].seconds, seconds(SlowGroup::kReceive));
+  EXPECT_LT(since[Kind::kSend].seconds, seconds(SlowGroup::kReceive)) << "a foil: sending blocked nobody";
+  EXPECT_EQ(since[Kind::kAllReduce].seconds, 0) << "a foil: nothing was reduced since";
+
+  group.barrier();
+  EXPECT_GE(group.meter()[Kind::kBarrier].seconds, seconds(SlowGroup::kBarrier));
+  // A part counts into the same meter.
+  const std::unique_ptr<Group> part = group.split(0, 0);
+  EXPECT_GE(group.meter()[Kind::kSplit].seconds, seconds(SlowGroup::kSplit));
+  part->all_reduce(mine, Op::kSum).wait();
+  EXPECT_GE(group.meter()[Kind::kAllReduce].seconds, 2 * seconds(SlowGroup::kStart + SlowGroup::kWait));
+
+  EXPECT_LE(group.meter().total().seconds, watch.seconds() - 2 * seconds(SlowGroup::kReceive))
+      << "no second is counted twice, and none of those that nobody waited";
 }
 
 TEST(Metered, CountsTheSecondsBlockedInWait) {

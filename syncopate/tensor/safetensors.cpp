@@ -1,12 +1,10 @@
 #include "syncopate/tensor/safetensors.h"
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/tensor/safetensors_header.h"
-#include "syncopate/tensor/safetensors_types.h"
 
 namespace syncopate::tensor {
 
@@ -14,6 +12,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   SafetensorsHeader header = parse_safetensors_header(file_.bytes(), path.string());
   tensors_ = std::move(header.tensors);
   metadata_ = std::move(header.metadata);
+  header_ = file_.bytes().substr(0, header.size);
 }
 
 at::Tensor SafetensorsFile::read(const std::string& name) const {
@@ -30,29 +29,13 @@ at::Tensor SafetensorsFile::read(const std::string& name) const {
 
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  const std::string header = safetensors_header(tensors, metadata);
   std::vector<at::Tensor> kept;
-  size_t offset = 0;
+  std::vector<std::string_view> pieces = {header};
   for (const auto& [name, tensor] : tensors) {
-    const auto type = name_of_type(tensor.scalar_type());
-    check(type.has_value(), "a tensor's type has no name in safetensors");
-    check(!header.contains(name), "two tensors of one name for one file");
     kept.push_back(tensor.detach().to(at::kCPU).contiguous());
-    const size_t size = kept.back().nbytes();
-    header[name] = {
-        {"dtype", *type}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, offset + size}}};
-    offset += size;
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data start on 8 bytes
-  std::string length(8, '\0');
-  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
-
-  std::vector<std::string_view> pieces = {length, text};
-  for (const at::Tensor& tensor : kept) {
     if (tensor.nbytes() > 0)
-      pieces.emplace_back(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
+      pieces.emplace_back(static_cast<const char*>(kept.back().data_ptr()), kept.back().nbytes());
   }
   write_file_atomically(path, pieces);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "syncopate/base/file.h"
@@ -31,6 +32,7 @@ class SafetensorsFile {
   const std::filesystem::path& path() const { return path_; }
   const std::map<std::string, Info>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  std::string_view header() const { return header_; }  ///< all that precedes the data, as the file has it
   bool contains(const std::string& name) const { return tensors_.contains(name); }
 
   at::Tensor read(const std::string& name) const;  ///< a copy of its own, in the file's type
@@ -38,6 +40,7 @@ class SafetensorsFile {
  private:
   std::filesystem::path path_;
   MappedFile file_;
+  std::string_view header_;
   std::map<std::string, Info> tensors_;
   std::map<std::string, std::string> metadata_;
 };

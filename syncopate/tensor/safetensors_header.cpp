@@ -165,6 +165,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view bytes, const std::st
   const json parsed = parse_object(bytes.substr(8, length), path);
 
   SafetensorsHeader header;
+  header.size = data_start;
   for (const auto& [name, entry] : parsed.items()) {
     if (name == "__metadata__") {
       if (!entry.is_object()) reject(path, "its metadata is not a JSON object");
@@ -182,6 +183,27 @@ SafetensorsHeader parse_safetensors_header(std::string_view bytes, const std::st
     info.end += data_start;
   }
   return header;
+}
+
+std::string safetensors_header(const std::vector<NamedTensor>& tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  size_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const auto type = name_of_type(tensor.scalar_type());
+    check(type.has_value(), "a tensor's type has no name in safetensors");
+    check(!header.contains(name), "two tensors of one name for one file");
+    const size_t size = tensor.nbytes();
+    header[name] = {
+        {"dtype", *type}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, offset + size}}};
+    offset += size;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string length(8, '\0');
+  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  return length + text;
 }
 
 }  // namespace syncopate::tensor

@@ -2,25 +2,28 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/tensor/safetensors.h"
+#include "syncopate/tensor/safetensors_header.h"
 
 namespace syncopate::train {
 namespace {
 
-std::string checksum_of(const std::vector<tensor::NamedTensor>& tensors, const std::string& state) {
-  uint64_t sum = checksum(state);
-  for (const auto& [name, value] : tensors) {
-    sum = checksum(fmt::format("{}[{}]", name, fmt::join(value.sizes(), ",")), sum);
-    const at::Tensor whole = value.to(at::kCPU).contiguous();
-    sum = checksum({static_cast<const char*>(whole.data_ptr()), whole.nbytes()}, sum);
-  }
+constexpr std::string_view kFormat = "syncopate-checkpoint-2";
+/// Stands in the place of the checksum in the header that is summed.
+constexpr std::string_view kNoSum = "0000000000000000";
+
+/// Over the header, in which kNoSum stands for the checksum, and the data.
+std::string checksum_of(std::string_view header, const std::vector<tensor::NamedTensor>& tensors) {
+  uint64_t sum = checksum(header);
+  for (const auto& [name, value] : tensors)
+    sum = checksum({static_cast<const char*>(value.data_ptr()), value.nbytes()}, sum);
   return fmt::format("{:016x}", sum);
 }
 
@@ -33,12 +36,16 @@ std::string checksum_of(const std::vector<tensor::NamedTensor>& tensors, const s
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
-  const std::string state = checkpoint.state.dump();
-  std::vector<tensor::NamedTensor> tensors = checkpoint.tensors;  // by name, as a reader finds them
+  std::vector<tensor::NamedTensor> tensors;
+  for (const auto& [name, value] : checkpoint.tensors)
+    tensors.push_back({name, value.detach().to(at::kCPU).contiguous()});
+  // By name, as a reader finds them.
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  tensor::write_safetensors(
-      path, tensors,
-      {{"format", "syncopate-checkpoint-1"}, {"state", state}, {"checksum", checksum_of(tensors, state)}});
+  std::map<std::string, std::string> metadata{{"format", std::string(kFormat)},
+                                              {"state", checkpoint.state.dump()},
+                                              {"checksum", std::string(kNoSum)}};
+  metadata["checksum"] = checksum_of(tensor::safetensors_header(tensors, metadata), tensors);
+  tensor::write_safetensors(path, tensors, metadata);
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& path) {
@@ -46,21 +53,32 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
     throw DataError("there is no checkpoint at {}; run without --resume to start", path.string());
   }
   Checkpoint checkpoint;
-  std::string state, sum;
+  std::string header;
+  std::map<std::string, std::string> metadata;
   try {
     const tensor::SafetensorsFile file(path);
-    const auto& metadata = file.metadata();
-    if (!metadata.contains("state") || !metadata.contains("checksum"))
-      damaged(path, "it holds no training state");
-    state = metadata.at("state");
-    sum = metadata.at("checksum");
+    metadata = file.metadata();
+    header = file.header();
     for (const auto& [name, info] : file.tensors()) checkpoint.tensors.push_back({name, file.read(name)});
   } catch (const DataError& error) {
-    if (std::string_view(error.what()).find("is damaged (") != std::string_view::npos) throw;
     damaged(path, error.what());
   }
-  if (checksum_of(checkpoint.tensors, state) != sum) damaged(path, "its checksum does not match");
-  checkpoint.state = nlohmann::ordered_json::parse(state);
+  for (const char* key : {"format", "state", "checksum"}) {
+    if (!metadata.contains(key)) damaged(path, "it holds no training state");
+  }
+  if (metadata["format"] != kFormat && metadata["format"].starts_with("syncopate-checkpoint-")) {
+    throw DataError(
+        "the checkpoint {} has the format {}, but this version of Syncopate reads {}; finish the run with "
+        "the "
+        "version that wrote it, or start again without --resume",
+        path.string(), metadata["format"], kFormat);
+  }
+  const std::string stated = fmt::format("\"checksum\":\"{}\"", metadata["checksum"]);
+  const size_t at = header.find(stated);
+  if (at != std::string::npos) header.replace(at, stated.size(), fmt::format("\"checksum\":\"{}\"", kNoSum));
+  if (checksum_of(header, checkpoint.tensors) != metadata["checksum"])
+    damaged(path, "its checksum does not match");
+  checkpoint.state = nlohmann::ordered_json::parse(metadata["state"]);
   return checkpoint;
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/base/error.h"
 
 namespace syncopate::report {
 namespace {
@@ -18,18 +18,44 @@ TEST(Table, AlignsNamesLeftAndFiguresRight) {
             "long name     3\n");
 }
 
-TEST(Comparison, SpeedUpIsAgainstSingle) {
-  record::RunRecord one, two;
-  one.examples_per_s = 100;
-  two.examples_per_s = 150;
-  one.eval = record::EvalRecord{};
-  one.eval->measures["accuracy"] = 0.5;
-  const std::string text =
-      comparison_table({{"", "single", 1, one}, {"", "ddp", 2, two}, {"", "ddp", 4, std::nullopt}});
-  EXPECT_NE(text.find("1.00x"), std::string::npos) << text;
-  EXPECT_NE(text.find("1.50x"), std::string::npos) << text;
-  EXPECT_NE(text.find("50.00 %"), std::string::npos) << text;
-  EXPECT_NE(text.find("diverged"), std::string::npos) << text;
+TEST(Table, IsAsWideAsItsHeadWhereThatIsWidest) {
+  Table table({"strategy", "workers", "loss"});
+  table.add({"ddp", "2", "1"});
+  EXPECT_EQ(table.text(),
+            "strategy  workers  loss\n"
+            "────────  ───────  ────\n"
+            "ddp             2     1\n");
+}
+
+TEST(Table, CountsCharactersNotBytes) {
+  Table table({"row", "x"});
+  table.add({"größer", "–"});
+  table.add({"smaller", "1"});
+  EXPECT_EQ(table.text(),
+            "row      x\n"
+            "───────  ─\n"
+            "größer   –\n"
+            "smaller  1\n");
+}
+
+TEST(Table, LeavesNoSpacesAtTheEndOfALine) {
+  Table table({"row", "first", "second"});
+  table.add({"all", "1", "2"});
+  table.add({"some", "1", ""});
+  table.add({"none", "", ""});
+  EXPECT_EQ(table.text(),
+            "row   first  second\n"
+            "────  ─────  ──────\n"
+            "all       1       2\n"
+            "some      1\n"
+            "none\n");
+}
+
+TEST(Table, RefusesARowOfAnotherWidth) {
+  Table table({"name", "ms"});
+  EXPECT_THROW(table.add({"a"}), InternalError);
+  EXPECT_THROW(table.add({"a", "1", "2"}), InternalError);
+  EXPECT_EQ(table.text(), "name  ms\n────  ──\n") << "and has none of them";
 }
 
 }  // namespace

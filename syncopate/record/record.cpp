@@ -2,11 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace syncopate::record {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// A number that may have been NaN.
+double number(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+}  // namespace
 
 std::string measure_for_people(const std::string& name, double value) {
   if (name == "perplexity" || name == "exact_match" || name == "f1") return fmt::format("{:.2f}", value);
@@ -85,36 +95,30 @@ Json to_json(const RunRecord& r) {
 StepRecord step_from_json(const Json& j) {
   StepRecord r;
   j.at("step").get_to(r.step);
-  j.at("loss").get_to(r.loss);
-  j.at("lr").get_to(r.lr);
+  r.loss = number(j.at("loss"));
+  r.lr = number(j.at("lr"));
   j.at("examples").get_to(r.examples);
-  j.at("ms").get_to(r.ms);
-  j.at("compute_ms").get_to(r.compute_ms);
-  j.at("exchange_ms").get_to(r.exchange_ms);
-  r.data_ms = j.value("data_ms", 0.0);
-  j.at("bytes_sent").get_to(r.bytes_sent);
-  r.grad_norm = j.value("grad_norm", 0.0);
+  r.ms = number(j.at("ms"));
+  r.compute_ms = number(j.at("compute_ms"));
+  r.exchange_ms = number(j.at("exchange_ms"));
+  r.data_ms = number(j.value("data_ms", Json(0.0)));
+  r.bytes_sent = number(j.at("bytes_sent"));
+  r.grad_norm = number(j.value("grad_norm", Json(0.0)));
   return r;
 }
 
 EvalRecord eval_from_json(const Json& j) {
   EvalRecord r;
+  j.at("step").get_to(r.step);
+  r.loss = number(j.at("loss"));
+  j.at("examples").get_to(r.examples);
+  r.seconds = number(j.at("seconds"));
+  r.model = j.value("model", "");
+  r.confusion = j.value("confusion", std::vector<std::vector<int64_t>>());
   for (const auto& [name, value] : j.items()) {
-    if (name == "step") {
-      value.get_to(r.step);
-    } else if (name == "loss") {
-      value.get_to(r.loss);
-    } else if (name == "examples") {
-      value.get_to(r.examples);
-    } else if (name == "seconds") {
-      value.get_to(r.seconds);
-    } else if (name == "model") {
-      value.get_to(r.model);
-    } else if (name == "confusion") {
-      value.get_to(r.confusion);
-    } else {
-      r.measures[name] = value.get<double>();
-    }
+    if (name != "step" && name != "loss" && name != "examples" && name != "seconds" && name != "model" &&
+        name != "confusion")
+      r.measures[name] = number(value);
   }
   return r;
 }
@@ -122,8 +126,8 @@ EvalRecord eval_from_json(const Json& j) {
 EpochRecord epoch_from_json(const Json& j) {
   EpochRecord r;
   j.at("epoch").get_to(r.epoch);
-  j.at("seconds").get_to(r.seconds);
-  j.at("loss").get_to(r.loss);
+  r.seconds = number(j.at("seconds"));
+  r.loss = number(j.at("loss"));
   if (j.contains("eval") && !j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
   return r;
 }
@@ -141,14 +145,14 @@ RunRecord run_from_json(const Json& j) {
   j.at("steps").get_to(r.steps);
   r.ended = j.value("ended", "steps");
   j.at("examples").get_to(r.examples);
-  j.at("ms_per_iteration").get_to(r.ms_per_iteration);
-  j.at("compute_ms").get_to(r.compute_ms);
-  j.at("exchange_ms").get_to(r.exchange_ms);
-  r.data_ms = j.value("data_ms", 0.0);
-  j.at("examples_per_s").get_to(r.examples_per_s);
-  j.at("bytes_sent_per_step").get_to(r.bytes_sent_per_step);
-  j.at("train_loss").get_to(r.train_loss);
-  j.at("train_seconds").get_to(r.train_seconds);
+  r.ms_per_iteration = number(j.at("ms_per_iteration"));
+  r.compute_ms = number(j.at("compute_ms"));
+  r.exchange_ms = number(j.at("exchange_ms"));
+  r.data_ms = number(j.value("data_ms", Json(0.0)));
+  r.examples_per_s = number(j.at("examples_per_s"));
+  r.bytes_sent_per_step = number(j.at("bytes_sent_per_step"));
+  r.train_loss = number(j.at("train_loss"));
+  r.train_seconds = number(j.at("train_seconds"));
   for (const Json& epoch : j.at("epochs")) r.epochs.push_back(epoch_from_json(epoch));
   if (!j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
   j.at("run_dir").get_to(r.run_dir);

@@ -22,6 +22,7 @@ struct StepRecord {
   double data_ms = 0;      ///< spent waiting for the loader
   double bytes_sent = 0;   ///< by this worker
   double grad_norm = 0;    ///< before clipping; 0 when clipping is off
+  bool operator==(const StepRecord&) const = default;
 };
 
 /// A score: a loss and named measures such as "accuracy".
@@ -33,6 +34,7 @@ struct EvalRecord {
   double seconds = 0;
   std::map<std::string, double> measures;
   std::vector<std::vector<int64_t>> confusion;  ///< [truth][answer]; empty where there are no classes
+  bool operator==(const EvalRecord&) const = default;
 };
 
 /// A metric formatted for display: fractions as "50.25 %", SQuAD's exact_match and f1 (per cent already) and
@@ -47,6 +49,7 @@ struct EpochRecord {
   double seconds = 0;  ///< of training, evaluation apart
   double loss = 0;     ///< mean over the epoch's examples
   std::optional<EvalRecord> eval;
+  bool operator==(const EpochRecord&) const = default;
 };
 
 /// What result.json holds.
@@ -73,8 +76,11 @@ struct RunRecord {
   std::vector<EpochRecord> epochs;
   std::optional<EvalRecord> eval;
   std::string run_dir;
+  bool operator==(const RunRecord&) const = default;
 };
 
+/// JSON has no NaN and no infinity: both are written as null, which is read as NaN. The readers throw
+/// nlohmann::json::exception where a field is missing or of another type.
 nlohmann::ordered_json to_json(const StepRecord&);
 nlohmann::ordered_json to_json(const EvalRecord&);
 nlohmann::ordered_json to_json(const EpochRecord&);

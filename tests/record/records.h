@@ -1,0 +1,64 @@
+#pragma once
+
+#include "syncopate/record/record.h"
+
+namespace syncopate::record {
+
+/// Records in which every field has a value of its own, none of them the default.
+inline StepRecord some_step(int64_t step = 7) {
+  return {.step = step,
+          .loss = 0.1 + 0.2,
+          .lr = 1e-3 / 3,
+          .examples = 10,
+          .ms = 41.5,
+          .compute_ms = 30.25,
+          .exchange_ms = 8.125,
+          .data_ms = 2.75,
+          .bytes_sent = 123456789,
+          .grad_norm = 1.0 / 7};
+}
+
+inline EvalRecord some_eval(int64_t step = 7) {
+  return {.step = step,
+          .model = "average of the workers",
+          .loss = 2.0 / 3,
+          .examples = 20,
+          .seconds = 1.5,
+          .measures = {{"accuracy", 0.85}, {"macro_f1", 0.8123456789012345}},
+          .confusion = {{9, 1}, {2, 8}}};
+}
+
+inline EpochRecord some_epoch() { return {.epoch = 2, .seconds = 3.25, .loss = 0.625, .eval = some_eval()}; }
+
+inline RunRecord some_run() {
+  RunRecord run;
+  run.task = "sst2";
+  run.model = "bert-tiny";
+  run.strategy = "hogwild";
+  run.codec = "int8";
+  run.init_from = "runs/before";
+  run.device = "cuda:0";
+  run.precision = "fp16";
+  run.skipped_steps = 3;
+  run.workers = 2;
+  run.steps = 84;
+  run.examples = 768;
+  run.ms_per_iteration = 41.5;
+  run.compute_ms = 30.25;
+  run.exchange_ms = 8.125;
+  run.data_ms = 2.75;
+  run.examples_per_s = 240.9638554216867;
+  run.updates = {40, 44};
+  run.staleness = {{39, 1}, {40, 3, 1}};
+  run.bytes_sent_per_step = 4567.5;
+  run.train_loss = 0.1 + 0.2;
+  run.train_seconds = 3.5;
+  run.shares = {6, 4};
+  run.ended = "plateau";
+  run.epochs = {some_epoch(), {.epoch = 3, .seconds = 3, .loss = 0.5, .eval = std::nullopt}};
+  run.eval = some_eval(84);
+  run.run_dir = "runs/this one";
+  return run;
+}
+
+}  // namespace syncopate::record

@@ -45,6 +45,8 @@ Precision parse_precision(const std::string& name) {
 
 const std::string& name_of(Precision precision) { return precision_names()[static_cast<size_t>(precision)]; }
 
+bool casts_on_cpu() { return enabled(c10::kCPU); }
+
 Autocast::Autocast(Precision precision, c10::Device device)
     : active_(precision != Precision::kFp32), device_(device.type()) {
   if (!active_) return;

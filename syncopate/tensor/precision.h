@@ -29,4 +29,7 @@ class Autocast {
   bool was_enabled_ = false;
 };
 
+/// Whether this thread is inside an Autocast of the CPU's operations.
+bool casts_on_cpu();
+
 }  // namespace syncopate::tensor

@@ -122,7 +122,10 @@ TEST_F(CommandLine, DivergenceExitsWithFive) {
     const CommandResult result =
         train(std::string("run") + workers, {"--strategy", "ddp", "--workers", workers, "--steps", "40",
                                              "--lr", "1e30", "--warmup", "0", "--clip", "0"});
-    expect_complaint(result, 5, "is not a number; try a smaller --lr");
+    expect_complaint(
+        result, 5,
+        "is not a number; try a smaller learning rate, a longer warm-up or clipping (--lr, --warmup, "
+        "--clip)");
   }
 }
 

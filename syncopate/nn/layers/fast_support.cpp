@@ -7,9 +7,12 @@
 #include <cmath>
 #include <memory>
 
+#include "syncopate/tensor/precision.h"
+
 namespace syncopate::nn::fast {
 
 bool can_run(std::initializer_list<at::Tensor> tensors) {
+  if (tensor::casts_on_cpu()) return false;  // products between the kernels would come out in half precision
   return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     return tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous() &&
            tensor.numel() > 0;

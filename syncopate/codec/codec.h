@@ -9,7 +9,7 @@
 namespace syncopate::codec {
 
 /// Turns fp32 numbers into fewer bytes and back. The packed bytes are exactly what is sent, scales and
-/// indices included, and its size depends on the count alone, so that every rank knows it in advance. The
+/// indices included, and their number depends on the count alone, so that every rank knows it in advance. The
 /// same bytes give the same numbers on every CPU.
 ///
 /// Numbers that are not finite stay visible: what is decoded then holds at least one that is not finite.

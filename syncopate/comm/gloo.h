@@ -9,9 +9,8 @@
 
 namespace syncopate::comm {
 
-/// A group over c10d's Gloo, among the ranks of the lifeline's run. A failure that the
-/// lifeline reports ends every wait at once with its message. Each operation may take `timeout`, counted
-/// from the wait.
+/// A group over c10d's Gloo, among the ranks of the lifeline's run. A failure that the lifeline reports
+/// ends every wait at once with its message. Each operation may take `timeout`, counted from the wait.
 /// `interface_address` is the numeric address this rank listens at; empty: the one that reaches the
 /// lifeline's server. Throws CommError when the ranks do not find each other in time.
 std::unique_ptr<Group> open_gloo(std::shared_ptr<lifeline::Lifeline> lifeline,

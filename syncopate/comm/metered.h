@@ -49,7 +49,7 @@ class Metered : public Group {
   Pending receive(at::Tensor into, int from, int tag) override;
   void barrier() override;
   std::unique_ptr<Group> split(int color, int key) override { return part(color, key); }
-  std::unique_ptr<Metered> part(int color, int key);  ///< `split`, with its own type
+  std::unique_ptr<Metered> part(int color, int key);  ///< `split` that returns a Metered
   void set_timeout(std::chrono::milliseconds timeout) override;
 
  private:

@@ -2,20 +2,18 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/process.h"
 #include "syncopate/run/launch.h"
 #include "syncopate/spec/folder.h"
-
-extern char** environ;
 
 namespace syncopate::lab {
 namespace {
@@ -34,28 +32,20 @@ std::vector<std::string> command_for(spec::RunSpec& spec, const std::filesystem:
 
 /// Runs this program again. Ctrl-C reaches it as it reaches us: it ends in order and we return its code.
 int run_program(const std::vector<std::string>& words) {
-  std::vector<std::string> copies = words;
-  std::vector<char*> argv;
-  for (std::string& word : copies) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  ProcessOptions options;
+  options.argv = words;
+  options.default_signals = {SIGINT};
+  std::optional<Process> child;
+  try {
+    child.emplace(options);
+  } catch (const std::system_error&) {
+    throw InternalError("cannot start this program again");
+  }
   struct sigaction ignore {
   }, before{};
   ignore.sa_handler = SIG_IGN;
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t defaults;
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGINT);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  pid_t child = 0;
-  const int code = ::posix_spawn(&child, "/proc/self/exe", nullptr, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  if (code != 0) throw InternalError("cannot start this program again");
   ::sigaction(SIGINT, &ignore, &before);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = child->wait();
   ::sigaction(SIGINT, &before, nullptr);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -1,9 +1,7 @@
 #include "syncopate/run/launch.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,10 +11,12 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/process.h"
 #include "syncopate/base/text.h"
 #include "syncopate/lifeline/rendezvous.h"
 #include "syncopate/lifeline/server.h"
@@ -65,56 +65,15 @@ class SignalCount {
   std::array<struct sigaction, 3> old_{};
 };
 
-struct Worker {
-  pid_t pid = -1;
-  std::optional<int> status;  ///< waitpid's, once it has ended
-};
-
-class SpawnSettings {
- public:
-  SpawnSettings(int rank, const std::filesystem::path& log_folder) {
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (rank > 0 && !log_folder.empty()) {
-      const std::string log = log_folder / fmt::format("rank{}.log", rank);
-      ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
-                                         O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-      ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    }
-    ::posix_spawnattr_init(&attributes);
-    sigset_t all_default, none;
-    ::sigemptyset(&none);
-    ::sigemptyset(&all_default);
-    for (const int number : {SIGINT, SIGTERM, SIGTSTP, SIGPIPE}) ::sigaddset(&all_default, number);
-    ::posix_spawnattr_setsigdefault(&attributes, &all_default);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    // A group of its own, so that the terminal's Ctrl-C reaches the launcher alone.
-    ::posix_spawnattr_setpgroup(&attributes, 0);
-    ::posix_spawnattr_setflags(&attributes,
-                               POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  }
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (std::string& word : words) out.push_back(word.data());
-  out.push_back(nullptr);
-  return out;
+std::filesystem::path log_of(const LaunchOptions& options, int rank) {
+  return options.log_folder / fmt::format("rank{}.log", rank);
 }
 
 /// The workers of one run, from the first spawn to the last waitpid.
 class Crew {
  public:
   Crew(const LaunchOptions& options, lifeline::LifelineServer& server, const std::string& key)
-      : options_(options), server_(server), workers_(static_cast<size_t>(options.workers)) {
+      : options_(options), server_(server) {
     try {
       for (int rank = 0; rank < options.workers; ++rank) start(rank, key);
     } catch (...) {
@@ -127,44 +86,36 @@ class Crew {
   Crew& operator=(const Crew&) = delete;
 
   bool running() const {
-    return !all([](const Worker& worker) { return worker.status.has_value(); });
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [](const Process& worker) { return !worker.status(); });
   }
 
   void look() {
-    for (Worker& worker : workers_) {
-      int status = 0;
-      if (!worker.status && ::waitpid(worker.pid, &status, WNOHANG) == worker.pid) worker.status = status;
-    }
+    for (Process& worker : workers_) worker.look();
   }
 
   void signal_all(int number) {
-    for (const Worker& worker : workers_) {
-      if (worker.pid > 0 && !worker.status) ::kill(-worker.pid, number);
-    }
+    for (const Process& worker : workers_) worker.signal(number);
   }
 
   void kill_all() {
     signal_all(SIGKILL);
-    for (Worker& worker : workers_) {
-      int status = 0;
-      if (worker.pid > 0 && !worker.status && ::waitpid(worker.pid, &status, 0) == worker.pid)
-        worker.status = status;
-    }
+    for (Process& worker : workers_) worker.wait();
   }
 
   bool ended_by(int signal) const {
-    return std::any_of(workers_.begin(), workers_.end(), [signal](const Worker& worker) {
-      return worker.status && WIFSIGNALED(*worker.status) && WTERMSIG(*worker.status) == signal;
+    return std::any_of(workers_.begin(), workers_.end(), [signal](const Process& worker) {
+      return worker.status() && WIFSIGNALED(*worker.status()) && WTERMSIG(*worker.status()) == signal;
     });
   }
 
   /// A worker that ended as it should not have and of which the server knows nothing more.
   std::optional<int> bad_end() const {
     for (size_t rank = 0; rank < workers_.size(); ++rank) {
-      const Worker& worker = workers_[rank];
-      if (!worker.status) continue;
-      if (WIFSIGNALED(*worker.status)) return static_cast<int>(rank);
-      const int code = WEXITSTATUS(*worker.status);
+      const std::optional<int>& status = workers_[rank].status();
+      if (!status) continue;
+      if (WIFSIGNALED(*status)) return static_cast<int>(rank);
+      const int code = WEXITSTATUS(*status);
       const bool in_order = server_.left(static_cast<int>(rank)) || options_.workers == 1;
       if (code != 0 && !(in_order && code == static_cast<int>(ExitCode::kInterrupted)))
         return static_cast<int>(rank);
@@ -172,25 +123,18 @@ class Crew {
     return std::nullopt;
   }
 
-  std::optional<int> status(int rank) const { return workers_.at(static_cast<size_t>(rank)).status; }
+  std::optional<int> status(int rank) const { return workers_.at(static_cast<size_t>(rank)).status(); }
 
   int worst_code() const {
     int worst = 0;
-    for (const Worker& worker : workers_) {
-      if (worker.status && WIFEXITED(*worker.status)) worst = std::max(worst, WEXITSTATUS(*worker.status));
+    for (const Process& worker : workers_) {
+      const std::optional<int>& status = worker.status();
+      if (status && WIFEXITED(*status)) worst = std::max(worst, WEXITSTATUS(*status));
     }
     return worst;
   }
 
  private:
-  template <typename Test>
-  bool all(Test test) const {
-    for (const Worker& worker : workers_) {
-      if (!test(worker)) return false;
-    }
-    return true;
-  }
-
   void start(int rank, const std::string& key) {
     Environment variables = environment_of_process();
     for (const auto& [name, value] : options_.environment) variables[name] = value;
@@ -199,25 +143,30 @@ class Crew {
     variables["SYNCOPATE_MASTER"] = fmt::format("127.0.0.1:{}", server_.port());
     variables["SYNCOPATE_KEY"] = key;
     variables["SYNCOPATE_LAUNCHER_PID"] = std::to_string(::getpid());
-    std::vector<std::string> words = options_.argv, entries;
-    for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);
-    const std::vector<char*> arguments = pointers(words), environment = pointers(entries);
-    SpawnSettings settings(rank, options_.log_folder);
-    pid_t pid = -1;
-    const int code = ::posix_spawn(&pid, options_.program.c_str(), &settings.actions, &settings.attributes,
-                                   arguments.data(), environment.data());
-    if (code != 0) throw CommError("cannot start worker {}: {}", rank, std::strerror(code));
-    workers_[static_cast<size_t>(rank)].pid = pid;
+    ProcessOptions worker;
+    worker.program = options_.program;
+    worker.argv = options_.argv;
+    worker.environment = std::move(variables);
+    worker.reads_nothing = true;
+    if (rank > 0 && !options_.log_folder.empty()) worker.log = log_of(options_, rank);
+    worker.own_group = true;  // the terminal's Ctrl-C reaches the launcher alone
+    worker.default_signals = {SIGINT, SIGTERM, SIGTSTP, SIGPIPE};
+    worker.blocks_no_signals = true;
+    try {
+      workers_.emplace_back(worker);
+    } catch (const std::system_error& error) {
+      throw CommError("cannot start worker {}: {}", rank, error.code().message());
+    }
   }
 
   const LaunchOptions& options_;
   lifeline::LifelineServer& server_;
-  std::vector<Worker> workers_;
+  std::vector<Process> workers_;  ///< by rank
 };
 
 std::string log_hint(const LaunchOptions& options, int rank) {
   if (rank == 0 || options.log_folder.empty()) return "";
-  return fmt::format("; {} says more", (options.log_folder / fmt::format("rank{}.log", rank)).string());
+  return fmt::format("; {} says more", log_of(options, rank).string());
 }
 
 /// What became of a rank, from its end and from what it was last known to do.

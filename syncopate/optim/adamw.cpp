@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "syncopate/optim/flat_views.h"
+#include "syncopate/optim/adam_step.h"
 #include "syncopate/optim/kernels.h"
 #include "syncopate/optim/pass.h"
 
 namespace syncopate::optim {
 
 AdamW::AdamW(const OptimizerOptions& options, const tensor::FlatParams& params)
-    : options_(options), first_(zeros_beside(params)), second_(zeros_beside(params)) {}
+    : StatefulOptimizer(options), first_(keep("exp_avg", params)), second_(keep("exp_avg_sq", params)) {}
 
 void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
   ++steps_;
@@ -22,16 +22,7 @@ void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
 void AdamW::update(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin,
                    int64_t end) const {
   if (!use_kernels(options_, params)) return update_plainly(params, lr, grad_scale, begin, end);
-  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
-  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
-  AdamWPass pass{.keep1 = static_cast<float>(options_.beta1),
-                 .take1 = static_cast<float>(1 - options_.beta1),
-                 .keep2 = static_cast<float>(options_.beta2),
-                 .take2 = static_cast<float>(1 - options_.beta2),
-                 .step_size = static_cast<float>(lr / correction1),
-                 .root_correction = static_cast<float>(1 / std::sqrt(correction2)),
-                 .eps = static_cast<float>(options_.eps),
-                 .grad_scale = static_cast<float>(grad_scale)};
+  const AdamWPass pass = adam_pass(options_, steps_, lr, grad_scale);
   float* const values = params.values.data_ptr<float>();
   const float* const grads = params.grads.data_ptr<float>();
   float* const first = first_.data_ptr<float>();
@@ -45,8 +36,7 @@ void AdamW::update(tensor::FlatParams& params, double lr, double grad_scale, int
 void AdamW::update_plainly(tensor::FlatParams& params, double lr, double grad_scale, int64_t from,
                            int64_t to) const {
   const at::NoGradGuard no_grad;
-  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
-  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
+  const BiasCorrections corrections(options_, steps_);
   std::vector<at::Tensor> decaying;
   for_each_span(params, from, to, [&](int64_t begin, int64_t end, bool decay) {
     if (decay) decaying.push_back(params.values.narrow(0, begin, end - begin));
@@ -63,8 +53,8 @@ void AdamW::update_plainly(tensor::FlatParams& params, double lr, double grad_sc
     const at::Tensor grad = part(params.grads).to(m.scalar_type()).mul(grad_scale);
     m.mul_(options_.beta1).add_(grad, 1 - options_.beta1);
     v.mul_(options_.beta2).addcmul_(grad, grad, 1 - options_.beta2);
-    const at::Tensor divisor = v.sqrt().mul_(1 / std::sqrt(correction2)).add_(options_.eps);
-    part(params.values).add_(at::div(m, divisor), -lr / correction1);
+    const at::Tensor divisor = v.sqrt().mul_(1 / std::sqrt(corrections.second)).add_(options_.eps);
+    part(params.values).add_(at::div(m, divisor), -lr / corrections.first);
   }
 }
 

@@ -19,6 +19,11 @@ std::vector<at::Tensor> decaying_views(const tensor::FlatParams& params, const a
   return views;
 }
 
+void add_decay(const tensor::FlatParams& params, double weight_decay, const at::Tensor& flat) {
+  const auto into = decaying_views(params, flat), values = decaying_views(params, params.values);
+  for (size_t i = 0; i < into.size(); ++i) into[i].add_(values[i], weight_decay);
+}
+
 std::vector<at::Tensor> entry_views(const tensor::FlatParams& params, const at::Tensor& flat) {
   std::vector<at::Tensor> views;
   for (const auto& entry : params.entries()) views.push_back(flat.narrow(0, entry.offset, entry.size));

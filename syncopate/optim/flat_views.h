@@ -15,6 +15,9 @@ at::Tensor zeros_beside(const tensor::FlatParams& params);
 /// The parts of `flat` (laid out as `params`) whose parameters decay, neighbours joined.
 std::vector<at::Tensor> decaying_views(const tensor::FlatParams& params, const at::Tensor& flat);
 
+/// Adds `weight_decay` times the values to `flat`, where they decay.
+void add_decay(const tensor::FlatParams& params, double weight_decay, const at::Tensor& flat);
+
 /// One view of `flat` per entry.
 std::vector<at::Tensor> entry_views(const tensor::FlatParams& params, const at::Tensor& flat);
 

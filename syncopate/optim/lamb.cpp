@@ -4,31 +4,23 @@
 
 #include <cmath>
 
+#include "syncopate/optim/adam_step.h"
 #include "syncopate/optim/flat_views.h"
 #include "syncopate/optim/kernels.h"
 
 namespace syncopate::optim {
 
 Lamb::Lamb(const OptimizerOptions& options, const tensor::FlatParams& params)
-    : options_(options),
+    : StatefulOptimizer(options),
       blocks_(blocks_of(params)),
       adapted_(decay_flags(params)),
-      first_(zeros_beside(params)),
-      second_(zeros_beside(params)) {}
+      first_(keep("exp_avg", params)),
+      second_(keep("exp_avg_sq", params)) {}
 
 void Lamb::step(tensor::FlatParams& params, double lr, double grad_scale) {
   ++steps_;
   if (!use_kernels(options_, params)) return step_plainly(params, lr, grad_scale);
-  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
-  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
-  const AdamWPass pass{.keep1 = static_cast<float>(options_.beta1),
-                       .take1 = static_cast<float>(1 - options_.beta1),
-                       .keep2 = static_cast<float>(options_.beta2),
-                       .take2 = static_cast<float>(1 - options_.beta2),
-                       .step_size = static_cast<float>(1 / correction1),
-                       .root_correction = static_cast<float>(1 / std::sqrt(correction2)),
-                       .eps = static_cast<float>(options_.eps),
-                       .grad_scale = static_cast<float>(grad_scale)};
+  const AdamWPass pass = adam_pass(options_, steps_, 1, grad_scale);
   float* const values = params.values.data_ptr<float>();
   const float* const grads = params.grads.data_ptr<float>();
   float* const first = first_.data_ptr<float>();
@@ -44,11 +36,8 @@ void Lamb::step(tensor::FlatParams& params, double lr, double grad_scale) {
     update_squares[number] = lamb_moments(pass, pull_of(block.entry), values + from, grads + from,
                                           first + from, second + from, count);
   });
-  std::vector<double> value_sums(entries.size()), update_sums(entries.size());
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    value_sums[blocks_[i].entry] += value_squares[i];
-    update_sums[blocks_[i].entry] += update_squares[i];
-  }
+  const std::vector<double> value_sums = sums_by_entry(blocks_, value_squares, entries.size());
+  const std::vector<double> update_sums = sums_by_entry(blocks_, update_squares, entries.size());
   for_each_block(blocks_, [&](size_t, const Block& block) {
     const double value = value_sums[block.entry], update = update_sums[block.entry];
     const bool adapt = entries[block.entry].decay && value > 0 && update > 0;
@@ -61,15 +50,14 @@ void Lamb::step(tensor::FlatParams& params, double lr, double grad_scale) {
 
 void Lamb::step_plainly(tensor::FlatParams& params, double lr, double grad_scale) {
   const at::NoGradGuard no_grad;
-  const double correction1 = 1 - std::pow(options_.beta1, static_cast<double>(steps_));
-  const double correction2 = 1 - std::pow(options_.beta2, static_cast<double>(steps_));
+  const BiasCorrections corrections(options_, steps_);
   const at::Tensor grad = params.grads.to(first_.scalar_type()).mul(grad_scale);
   first_.mul_(options_.beta1).add_(grad, 1 - options_.beta1);
   second_.mul_(options_.beta2).addcmul_(grad, grad, 1 - options_.beta2);
-  const at::Tensor update = second_.sqrt().mul_(1 / std::sqrt(correction2)).add_(options_.eps).reciprocal_();
-  update.mul_(first_).mul_(1 / correction1);
-  const auto updates = decaying_views(params, update), values = decaying_views(params, params.values);
-  for (size_t i = 0; i < updates.size(); ++i) updates[i].add_(values[i], options_.weight_decay);
+  const at::Tensor update =
+      second_.sqrt().mul_(1 / std::sqrt(corrections.second)).add_(options_.eps).reciprocal_();
+  update.mul_(first_).mul_(1 / corrections.first);
+  add_decay(params, options_.weight_decay, update);
 
   const auto by_entry = entry_views(params, update);
   const at::Tensor value_norms = norms_of(entry_views(params, params.values)).to(update.scalar_type());

@@ -10,10 +10,10 @@
 namespace syncopate::optim {
 
 Lars::Lars(const OptimizerOptions& options, const tensor::FlatParams& params)
-    : options_(options),
+    : StatefulOptimizer(options),
       blocks_(blocks_of(params)),
       adapted_(decay_flags(params)),
-      momentum_(zeros_beside(params)) {}
+      momentum_(keep("momentum", params)) {}
 
 void Lars::step(tensor::FlatParams& params, double lr, double grad_scale) {
   ++steps_;
@@ -27,11 +27,8 @@ void Lars::step(tensor::FlatParams& params, double lr, double grad_scale) {
     value_squares[number] = sum_of_squares(values + block.begin, block.end - block.begin);
     grad_squares[number] = sum_of_squares(grads + block.begin, block.end - block.begin);
   });
-  std::vector<double> value_sums(entries.size()), grad_sums(entries.size());
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    value_sums[blocks_[i].entry] += value_squares[i];
-    grad_sums[blocks_[i].entry] += grad_squares[i];
-  }
+  const std::vector<double> value_sums = sums_by_entry(blocks_, value_squares, entries.size());
+  const std::vector<double> grad_sums = sums_by_entry(blocks_, grad_squares, entries.size());
   for_each_block(blocks_, [&](size_t, const Block& block) {
     const bool decay = entries[block.entry].decay;
     const double value = std::sqrt(value_sums[block.entry]);
@@ -54,8 +51,7 @@ void Lars::step_plainly(tensor::FlatParams& params, double lr, double grad_scale
   const auto by_entry = entry_views(params, update);
   const at::Tensor value_norms = norms_of(entry_views(params, params.values)).to(update.scalar_type());
   const at::Tensor grad_norms = norms_of(by_entry);
-  const auto updates = decaying_views(params, update), values = decaying_views(params, params.values);
-  for (size_t i = 0; i < updates.size(); ++i) updates[i].add_(values[i], options_.weight_decay);
+  add_decay(params, options_.weight_decay, update);
   const at::Tensor adapt = adapted_.logical_and(value_norms.gt(0)).logical_and(grad_norms.gt(0));
   const at::Tensor ratios = at::where(
       adapt, value_norms * options_.trust / (grad_norms + value_norms * options_.weight_decay + options_.eps),

@@ -84,4 +84,12 @@ void for_each_block(const std::vector<Block>& blocks, const Work& work) {
   });
 }
 
+/// What the blocks of each entry sum up to, added in their order.
+inline std::vector<double> sums_by_entry(const std::vector<Block>& blocks,
+                                         const std::vector<double>& of_blocks, size_t entries) {
+  std::vector<double> sums(entries);
+  for (size_t i = 0; i < blocks.size(); ++i) sums[blocks[i].entry] += of_blocks[i];
+  return sums;
+}
+
 }  // namespace syncopate::optim

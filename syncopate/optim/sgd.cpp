@@ -9,7 +9,7 @@
 namespace syncopate::optim {
 
 Sgd::Sgd(const OptimizerOptions& options, const tensor::FlatParams& params)
-    : options_(options), momentum_(zeros_beside(params)) {}
+    : StatefulOptimizer(options), momentum_(keep("momentum", params)) {}
 
 void Sgd::step(tensor::FlatParams& params, double lr, double grad_scale) {
   const double keep = steps_ == 0 ? 0.0 : options_.momentum;

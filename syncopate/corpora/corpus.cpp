@@ -9,6 +9,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/corpora/documents.h"
+#include "syncopate/corpora/splits.h"
 #include "syncopate/corpora/wordnet/wordnet.h"
 
 namespace syncopate::corpora {
@@ -21,22 +22,17 @@ struct Splits {
   Paths train, valid, test, other;
 };
 
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 bool among(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 /// Where a file belongs: whole words of its name decide, so that a Testament is not a test.
 Paths& place_for(const std::filesystem::path& path, Splits& splits) {
-  const std::string name = lower_case(path.filename().string()) + ".";
+  const std::string name = path.filename().string() + ".";
   std::string word;
   for (const char c : name) {
     if (std::isalpha(static_cast<unsigned char>(c))) {
-      word += c;
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       continue;
     }
     if (among(word, {"train", "training"})) return splits.train;
@@ -48,22 +44,14 @@ Paths& place_for(const std::filesystem::path& path, Splits& splits) {
 }
 
 Splits splits_of(const CorpusSource& source) {
-  Paths files;
-  std::error_code code;
-  for (std::filesystem::directory_iterator entry(source.path, code), end; !code && entry != end;
-       entry.increment(code)) {
-    std::error_code unreadable;
-    const std::string ending = lower_case(entry->path().extension().string());
-    const bool text = among(ending, {".txt", ".text", ".tokens", ".raw", ".csv"});
-    if (text && entry->is_regular_file(unreadable)) files.push_back(entry->path());
-  }
-  if (code) throw DataError("cannot list the folder {}: {}", source.path.string(), code.message());
+  const Paths files = files_in(source.path, [](const std::filesystem::path& path) {
+    return among(lower_ending(path), {".txt", ".text", ".tokens", ".raw", ".csv"});
+  });
   if (files.empty()) {
     throw DataError(
         "the folder {} holds no text files (.txt, .text, .tokens, .raw or .csv); check the data path",
         source.path.string());
   }
-  std::sort(files.begin(), files.end());  // the system lists them in any order
   Splits splits;
   for (const auto& file : files) place_for(file, splits).push_back(file);
   return splits;

@@ -1,12 +1,12 @@
 #include "syncopate/corpora/documents.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/corpora/splits.h"
 #include "syncopate/corpora/table.h"
 
 namespace syncopate::corpora {
@@ -92,9 +92,7 @@ Documents part_documents(std::string_view text, std::string_view how) {
 
 Documents read_documents(const std::filesystem::path& path, std::string_view how, const std::string& column) {
   Documents documents;
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string ending = lower_ending(path);
   if (ending == ".csv" || ending == ".jsonl") {
     const Table table(path, ending == ".csv" ? TableForm::kCsv : TableForm::kJsonLines);
     const size_t texts = table.column(column.empty() ? "text" : column);

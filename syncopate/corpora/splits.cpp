@@ -12,13 +12,14 @@ namespace {
 
 constexpr const char* kTestWords[] = {"dev", "validation", "valid", "test"};
 
-std::string lower_stem(const std::filesystem::path& path) {
-  std::string stem = path.stem().string();
-  for (char& c : stem) {
+std::string lower_case(std::string text) {
+  for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
   }
-  return stem;
+  return text;
 }
+
+std::string lower_stem(const std::filesystem::path& path) { return lower_case(path.stem().string()); }
 
 std::string names_of(const std::vector<std::filesystem::path>& files) {
   constexpr size_t kShown = 12;
@@ -44,23 +45,30 @@ std::string names_of(const std::vector<std::filesystem::path>& files) {
 
 }  // namespace
 
-std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path& folder,
-                                                     const std::vector<std::string>& endings) {
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,
+                                            const std::function<bool(const std::filesystem::path&)>& keep) {
   std::vector<std::filesystem::path> files;
   std::error_code failed;
   std::filesystem::directory_iterator entries(folder, failed), end;
   for (; !failed && entries != end; entries.increment(failed)) {
     std::error_code unreadable;  // such an entry is no candidate
-    if (!entries->is_regular_file(unreadable)) continue;
-    const std::string ending = entries->path().extension().string();
-    if (std::find(endings.begin(), endings.end(), ending) != endings.end()) files.push_back(entries->path());
+    if (keep(entries->path()) && entries->is_regular_file(unreadable)) files.push_back(entries->path());
   }
   if (failed) {
     throw DataError("the folder {} cannot be listed ({}); check its permissions", folder.string(),
                     failed.message());
   }
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end());  // the system lists them in any order
   return files;
+}
+
+std::string lower_ending(const std::filesystem::path& path) { return lower_case(path.extension().string()); }
+
+std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path& folder,
+                                                     const std::vector<std::string>& endings) {
+  return files_in(folder, [&](const std::filesystem::path& path) {
+    return std::find(endings.begin(), endings.end(), path.extension().string()) != endings.end();
+  });
 }
 
 std::optional<std::filesystem::path> find_named(const std::vector<std::filesystem::path>& files,

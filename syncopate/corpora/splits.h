@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,14 @@ struct SplitFiles {
   std::filesystem::path test;   ///< of one file: that file, from which training holds out a tenth
   bool one_file = false;
 };
+
+/// The folder's regular files that `keep` accepts, in the order of their names. Throws DataError when it
+/// cannot be listed.
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,
+                                            const std::function<bool(const std::filesystem::path&)>& keep);
+
+/// A file's ending in lower case: ".csv" of A.CSV.
+std::string lower_ending(const std::filesystem::path& path);
 
 /// The folder's files with one of the `endings` (".tsv"), in the order of their names.
 std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path& folder,

@@ -15,16 +15,23 @@ uint64_t stable_hash(std::string_view bytes) {
   return mix(hash);
 }
 
-void hold_out(std::vector<TextExample> examples, const std::vector<uint64_t>& keys, int64_t count,
-              TextTask& task) {
-  check(examples.size() == keys.size(), "one key per example");
-  check(count >= 0 && count <= static_cast<int64_t>(keys.size()), "no more held out than there are");
+std::vector<char> held_out(const std::vector<uint64_t>& keys, size_t count) {
+  check(count <= keys.size(), "no more held out than there are");
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
   std::vector<char> held(keys.size(), 0);
-  for (int64_t i = 0; i < count; ++i) held[order[static_cast<size_t>(i)]] = 1;
+  for (size_t i = 0; i < count; ++i) held[order[i]] = 1;
+  return held;
+}
+
+size_t a_tenth(size_t all) { return all == 0 ? 0 : std::max<size_t>(1, all / 10); }
+
+void hold_out(std::vector<TextExample> examples, const std::vector<uint64_t>& keys, int64_t count,
+              TextTask& task) {
+  check(examples.size() == keys.size(), "one key per example");
+  const std::vector<char> held = held_out(keys, static_cast<size_t>(count));
   for (size_t i = 0; i < examples.size(); ++i) {
     (held[i] != 0 ? task.test : task.train).push_back(std::move(examples[i]));
   }
@@ -34,8 +41,7 @@ void hold_out_tenth(std::vector<TextExample> examples, TextTask& task) {
   std::vector<uint64_t> keys;
   keys.reserve(examples.size());
   for (const TextExample& example : examples) keys.push_back(stable_hash(example.a + '\t' + example.b));
-  const auto count = static_cast<int64_t>(examples.size());
-  hold_out(std::move(examples), keys, count == 0 ? 0 : std::max<int64_t>(1, count / 10), task);
+  hold_out(std::move(examples), keys, static_cast<int64_t>(a_tenth(keys.size())), task);
 }
 
 void hold_out_of_one_file(const std::filesystem::path& path, TextTask& task) {

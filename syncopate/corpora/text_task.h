@@ -43,6 +43,13 @@ enum class Purpose {
 /// FNV-1a over the bytes, then mixed: the same on every machine, for splits that must never change.
 uint64_t stable_hash(std::string_view bytes);
 
+/// Which are held out, one flag for each: the `count` with the smallest keys; of equal keys the earlier is
+/// smaller.
+std::vector<char> held_out(const std::vector<uint64_t>& keys, size_t count);
+
+/// How many of `all` are held out where nobody says: a tenth, one at least.
+size_t a_tenth(size_t all);
+
 /// Moves the `count` examples with the smallest keys to `task.test` and the others to `task.train`, both in
 /// the order given; of equal keys the earlier is smaller. One key per example.
 void hold_out(std::vector<TextExample> examples, const std::vector<uint64_t>& keys, int64_t count,

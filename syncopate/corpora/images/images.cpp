@@ -1,10 +1,9 @@
 #include "syncopate/corpora/images/images.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "syncopate/base/error.h"
 #include "syncopate/corpora/text_task.h"
@@ -38,15 +37,12 @@ Normalisation normalisation_of(const ImageSet& set, int64_t channels) {
 
 void hold_out_tenth(const ImageSet& set, ImageTask& task) {
   const auto image = static_cast<size_t>(task.pixels());
-  std::vector<std::pair<uint64_t, size_t>> keys;
+  std::vector<uint64_t> keys;
   for (size_t i = 0; i < set.labels.size(); ++i) {
     const std::string_view bytes(reinterpret_cast<const char*>(set.pixels.data()) + i * image, image);
-    keys.emplace_back(stable_hash(bytes) ^ set.labels[i], i);
+    keys.push_back(stable_hash(bytes) ^ set.labels[i]);
   }
-  std::sort(keys.begin(), keys.end());
-  std::vector<char> held(keys.size(), 0);
-  const size_t count = keys.empty() ? 0 : std::max<size_t>(1, keys.size() / 10);
-  for (size_t k = 0; k < count; ++k) held[keys[k].second] = 1;
+  const std::vector<char> held = held_out(keys, a_tenth(keys.size()));
   for (size_t i = 0; i < held.size(); ++i) {
     ImageSet& into = held[i] != 0 ? task.test : task.train;
     const auto begin = set.pixels.begin() + static_cast<std::ptrdiff_t>(i * image);

@@ -122,14 +122,9 @@ void hold_out_paragraphs(const std::filesystem::path& path, SquadTask& task) {
   if (task.contexts.size() < 2) {
     throw DataError("{} has one paragraph, too few to train and test on", path.string());
   }
-  std::vector<std::pair<uint64_t, int64_t>> order;
-  for (size_t i = 0; i < task.contexts.size(); ++i) {
-    order.emplace_back(stable_hash(task.contexts[i]), static_cast<int64_t>(i));
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<char> held(task.contexts.size(), 0);
-  const size_t count = std::max<size_t>(1, order.size() / 10);
-  for (size_t i = 0; i < count; ++i) held[static_cast<size_t>(order[i].second)] = 1;
+  std::vector<uint64_t> keys;
+  for (const std::string& context : task.contexts) keys.push_back(stable_hash(context));
+  const std::vector<char> held = held_out(keys, a_tenth(keys.size()));
   std::vector<Question> all = std::exchange(task.test, {});
   for (Question& question : all) {
     (held[static_cast<size_t>(question.context)] != 0 ? task.test : task.train)

@@ -5,34 +5,17 @@
 #include <array>
 #include <cstdint>
 
+#include "syncopate/text/characters.h"
+
 namespace syncopate::text {
 namespace {
 
 enum class Sort : uint8_t { kSign, kLetter, kDigit, kSpace };
 
-/// The property White_Space, which is what \s means to GPT-2's pattern.
-bool is_space(int32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
-
+/// As GPT-2's pattern sorts them: \s is the property White_Space.
 Sort sort_of_character(int32_t c) {
-  if (is_space(c)) return Sort::kSpace;
-  switch (utf8proc_category(c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return Sort::kLetter;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return Sort::kDigit;
-    default:
-      return Sort::kSign;
-  }
+  if (is_white_space(c)) return Sort::kSpace;
+  return is_letter(c) ? Sort::kLetter : is_number(c) ? Sort::kDigit : Sort::kSign;
 }
 
 const std::array<Sort, 128>& ascii() {

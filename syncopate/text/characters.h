@@ -32,6 +32,11 @@ void order_marks(std::vector<int32_t>& text);
 /// Lower case, one character to one; U+0130, whose lower case is two characters, is the caller's.
 int32_t lower(int32_t character);
 
+/// By the categories and properties of utf8proc's Unicode: L*, N* and White_Space.
+bool is_letter(int32_t character);
+bool is_number(int32_t character);
+bool is_white_space(int32_t character);
+
 bool is_utf8(std::string_view text);
 
 }  // namespace syncopate::text

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "syncopate/text/characters.h"
+
 namespace syncopate::text {
 namespace {
 
@@ -77,27 +79,8 @@ std::vector<int32_t> python_lower(const std::vector<int32_t>& text) {
   return lowered;
 }
 
-bool python_is_space(int32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
+bool python_is_space(int32_t c) { return is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
 
-bool python_is_word(int32_t c) {
-  if (c == '_') return true;
-  switch (utf8proc_category(c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return true;
-    default:
-      return false;
-  }
-}
+bool python_is_word(int32_t c) { return c == '_' || is_letter(c) || is_number(c); }
 
 }  // namespace syncopate::text

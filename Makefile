@@ -1,5 +1,5 @@
 # make quickstart   set up and run the first comparison on built-in data
-# make test         set up and run every test
+# make test         set up and run every test, as many at a time as there are cores (JOBS=1: one by one)
 # make build        leaves the program at build/syncopate
 # make bench        the training step beside PyTorch's, in ten minutes
 # Against another libtorch: make TORCH=2.13.0 test, which builds in build-torch-2.13.0.
@@ -27,7 +27,9 @@ quickstart: build
 
 test: packages $(BUILD)/.configured
 	@cmake --build $(BUILD) --parallel $(JOBS)
-	@ctest --test-dir $(BUILD) --output-on-failure
+	@rm -rf $(BUILD)/Testing/cases
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS); code=$$?; \
+	  tools/slowest_tests.py $(BUILD)/Testing/cases; exit $$code
 
 bench: packages $(BUILD)/.configured
 	@cmake -S . -B $(BUILD) -DSYNCOPATE_BENCH=ON > /dev/null

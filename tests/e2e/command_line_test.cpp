@@ -94,6 +94,31 @@ TEST_F(CommandLine, TrainLeavesRecordsAndAUsableModel) {
   EXPECT_DOUBLE_EQ(right / 20.0, printed["eval"]["accuracy"].get<double>());
 }
 
+TEST_F(CommandLine, RunPreparesItsOwnProcess) {
+  // The other tests run in an environment that is prepared already: see tests/support/prepared_main.cpp.
+  const Words bare{"env", "-u", "SYNCOPATE_PREPARED", "-u", "OPENBLAS_CORETYPE", "-u", "OMP_WAIT_POLICY"};
+  const auto environment_of = [&](const std::string& name, Words words) {
+    const Words command = train_command(data_, folder_ / name, {"--strategy", "single", "--steps", "5"});
+    words.insert(words.end(), command.begin(), command.end());
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(read_text(folder_ / name / "env.json"));
+  };
+  const Json prepared = environment_of("prepared", {});
+  EXPECT_EQ(environment_of("bare", bare), prepared);
+  EXPECT_EQ(losses_of(folder_ / "bare"), losses_of(folder_ / "prepared"));
+#if defined(__x86_64__)
+  if (!prepared.at("blas").get<std::string>().starts_with("OpenBLAS") || !__builtin_cpu_supports("avx"))
+    return;
+  // Kernels of twenty years ago are what an old OpenBLAS takes for a CPU it does not know.
+  Words old = bare;
+  old.push_back("OPENBLAS_CORETYPE=Prescott");
+  EXPECT_NE(environment_of("old", old).at("core_type"), "Prescott");
+  EXPECT_EQ(environment_of("kept", {"env", "OPENBLAS_CORETYPE=Prescott"}).at("core_type"), "Prescott")
+      << "the foil: what is prepared is left alone";
+#endif
+}
+
 TEST_F(CommandLine, TrainsFromAModelFolder) {
   ASSERT_EQ(train("first", {"--strategy", "single", "--epochs", "8"}).exit_code, 0);
   const CommandResult again = train("second", {"--strategy", "single", "--steps", "1", "--model",

@@ -157,7 +157,7 @@ TEST_F(Asynchronous, ResumesWithADifferentNumberOfServers) {
 
 TEST_F(Asynchronous, WorkersResumeWithoutLosingOrRepeatingTickets) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
-    const Words all{"--strategy", strategy, "--workers", "2", "--steps", "400"};
+    const Words all{"--strategy", strategy, "--workers", "2", "--steps", "200"};
     const auto run = folder_ / strategy;
     Process process(train_command(data_, run, all));
     ASSERT_TRUE(process.until([&] { return read_text(run / "loss_1.txt").size() > 400; })) << process.err();
@@ -165,10 +165,10 @@ TEST_F(Asynchronous, WorkersResumeWithoutLosingOrRepeatingTickets) {
     EXPECT_EQ(process.wait().exit_code, 130);
     trained(strategy, all + Words{"--resume"});
     const auto steps = read_json_lines(run / "steps.jsonl");
-    ASSERT_EQ(steps.size(), 800u);
+    ASSERT_EQ(steps.size(), 400u);
     for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].at("step"), i + 1);
     const auto updates = result_of(run).at("updates");
-    EXPECT_EQ(sum(updates), 800);
+    EXPECT_EQ(sum(updates), 400);
     for (const int worker : {0, 1}) {
       const std::string losses = read_text(run / ("loss_" + std::to_string(worker) + ".txt"));
       EXPECT_EQ(std::count(losses.begin(), losses.end(), '\n'), updates.at(static_cast<size_t>(worker)));

@@ -97,7 +97,7 @@ Run read_run(const fs::path& path) {
   const RunFolder folder{path};
   if (!fs::exists(folder.spec())) {
     throw DataError(
-        "{} is not a run's folder: it has no spec.json; give the folder that train wrote with --out",
+        "{} is not a run's folder: it has no spec.json; give the folder that a run wrote",
         path.string());
   }
   Run run;

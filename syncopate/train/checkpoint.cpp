@@ -28,9 +28,8 @@ std::string checksum_of(std::string_view header, const std::vector<tensor::Named
 }
 
 [[noreturn]] void damaged(const std::filesystem::path& path, const std::string& why) {
-  throw DataError(
-      "the checkpoint {} is damaged ({}); start again without --resume, or restore it from a copy",
-      path.string(), why);
+  throw DataError("the checkpoint {} is damaged ({}); start the run again, or restore it from a copy",
+                  path.string(), why);
 }
 
 }  // namespace
@@ -50,7 +49,7 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 
 Checkpoint load_checkpoint(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) {
-    throw DataError("there is no checkpoint at {}; run without --resume to start", path.string());
+    throw DataError("there is no checkpoint at {}; start a new run instead of resuming", path.string());
   }
   Checkpoint checkpoint;
   std::string header;
@@ -69,8 +68,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   if (metadata["format"] != kFormat && metadata["format"].starts_with("syncopate-checkpoint-")) {
     throw DataError(
         "the checkpoint {} has the format {}, but this version of Syncopate reads {}; finish the run with "
-        "the "
-        "version that wrote it, or start again without --resume",
+        "the version that wrote it, or start it again",
         path.string(), metadata["format"], kFormat);
   }
   const std::string stated = fmt::format("\"checksum\":\"{}\"", metadata["checksum"]);

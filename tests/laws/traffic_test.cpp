@@ -15,7 +15,7 @@ Rig rig_for(const std::string& strategy, const std::string& codec) {
   rig.strategy.sparse_rows = false;
   rig.strategy.whole = true;
   rig.strategy.every = 4;
-  rig.strategy.staleness = "0";
+  rig.strategy.staleness = std::string("0");
   rig.strategy.bucket_mib = rig.strategy.first_bucket_mib = 1000;
   rig.codec.name = codec;
   rig.codec.ratio = 0.1;

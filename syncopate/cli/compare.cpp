@@ -26,7 +26,7 @@ int compare(const std::string& file, const std::string& out) {
   std::vector<report::ComparedRun> runs;
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   for (const lab::SweepRow& row : result.rows) {
-    runs.push_back({row.name, row.spec.rhythm(), row.spec.comm.workers, row.record});
+    runs.push_back({row.name, row.spec.label(), row.spec.comm.workers, row.record});
     records.push_back(row.record ? record::to_json(*row.record) : nlohmann::ordered_json());
   }
   if (!runs.empty()) {

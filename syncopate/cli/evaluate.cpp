@@ -42,7 +42,7 @@ Command add_evaluate(CLI::App& program) {
   app->add_option("--documents", arguments->spec.documents,
                   "mlm, clm: how documents are separated: line (one per line), blank (blank lines) or auto")
       ->capture_default_str();
-  app->add_option("--mask-rate", arguments->spec.mask_rate, "mlm: share of the words to predict")
+  app->add_option("--mask-rate", arguments->spec.mask_rate, "mlm: fraction of the words to predict")
       ->capture_default_str();
   app->add_flag("--whole-words", arguments->spec.whole_words, "mlm: mask all pieces of a word together");
   app->footer("Example:\n  syncopate evaluate --task rte --data glue/RTE/dev.tsv --model runs/my-run/model");

@@ -74,7 +74,7 @@ SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out
     if (all[i].after) row.spec.model.init_from = folders.at(*all[i].after);
     const record::RunFolder folder{out / row.spec.name()};
     const std::string label = fmt::format("[{}/{}] {}{} with {} worker{}", i + 1, all.size(),
-                                          row.name.empty() ? "" : row.name + ": ", row.spec.rhythm(),
+                                          row.name.empty() ? "" : row.name + ": ", row.spec.label(),
                                           row.spec.comm.workers, row.spec.comm.workers == 1 ? "" : "s");
     if (std::filesystem::exists(folder.done())) {
       say(fmt::format("{}: done before, taken from {}", label, folder.path.string()));

@@ -275,15 +275,15 @@ std::optional<Failure> LifelineServer::failure() const {
 }
 
 Status LifelineServer::status_of(int rank) const {
-  return loop_->look([rank](const Roster& roll, const auto&) { return roll.status_of(rank); });
+  return loop_->look([rank](const Roster& roster, const auto&) { return roster.status_of(rank); });
 }
 
 bool LifelineServer::joined(int rank) const {
-  return loop_->look([rank](const Roster& roll, const auto&) { return roll.is_joined(rank); });
+  return loop_->look([rank](const Roster& roster, const auto&) { return roster.is_joined(rank); });
 }
 
 bool LifelineServer::left(int rank) const {
-  return loop_->look([rank](const Roster& roll, const auto&) { return roll.has_left(rank); });
+  return loop_->look([rank](const Roster& roster, const auto&) { return roster.has_left(rank); });
 }
 
 }  // namespace syncopate::lifeline

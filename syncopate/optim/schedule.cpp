@@ -11,7 +11,7 @@
 namespace syncopate::optim {
 namespace {
 
-/// A share of the steps, or steps if above 1.
+/// A fraction of the steps, or steps if above 1.
 double steps_of(double value, int64_t total) {
   return value > 1 ? value : value * static_cast<double>(total);
 }
@@ -26,7 +26,8 @@ std::vector<int64_t> read_milestones(const std::string& text, int64_t total) {
     const auto value = parse_number(trim(piece));
     if (!value || !(*value > 0) || !std::isfinite(*value)) {
       throw ConfigError(
-          "milestones must be shares of the steps (or steps, above 1) like \"0.5,0.75\", got \"{}\"", text);
+          "milestones must be fractions of the steps (or steps, above 1) like \"0.5,0.75\", got \"{}\"",
+          text);
     }
     steps.push_back(std::llround(steps_of(*value, total)));
     if (steps.size() > 1 && steps.back() < steps[steps.size() - 2]) {
@@ -68,13 +69,13 @@ Schedule::Schedule(ScheduleOptions options, int64_t total_steps)
     throw ConfigError("unknown schedule \"{}\"{}", options_.kind, suggestion(options_.kind, names));
   }
   require(options_.lr >= 0, "lr", "a number of 0 or more", options_.lr);
-  require(options_.warmup >= 0, "warmup", "0 or more (a share of the steps, or steps if above 1)",
+  require(options_.warmup >= 0, "warmup", "0 or more (a fraction of the steps, or steps if above 1)",
           options_.warmup);
   if (options_.kind == "step") {
     require(options_.gamma > 0, "gamma", "above 0", options_.gamma);
     milestones_ = read_milestones(options_.milestones, total_);
   } else if (options_.kind == "cyclic") {
-    require(options_.cycle > 0, "cycle", "above 0 (a share of the steps, or steps if above 1)",
+    require(options_.cycle > 0, "cycle", "above 0 (a fraction of the steps, or steps if above 1)",
             options_.cycle);
     require(options_.cycle_ratio >= 1, "cycle_ratio", "1 or more", options_.cycle_ratio);
     period_ = std::max(2.0, std::round(steps_of(options_.cycle, total_)));

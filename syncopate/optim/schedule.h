@@ -9,10 +9,10 @@ namespace syncopate::optim {
 struct ScheduleOptions {
   std::string kind = "linear";          ///< one of schedule_names(), after the warm-up
   double lr = 5e-4;                     ///< the peak, before scaling
-  double warmup = 0.1;                  ///< share of the steps, or steps if above 1
+  double warmup = 0.1;                  ///< fraction of the steps, or steps if above 1
   double gamma = 0.1;                   ///< step: what the rate is multiplied by at each milestone
-  std::string milestones = "0.5,0.75";  ///< step: shares of the steps, or steps if above 1
-  double cycle = 0.2;                   ///< cyclic: its period, a share of the steps, or steps if above 1
+  std::string milestones = "0.5,0.75";  ///< step: fractions of the steps, or steps if above 1
+  double cycle = 0.2;                   ///< cyclic: its period, a fraction of the steps, or steps if above 1
   double cycle_ratio = 10;              ///< cyclic: the peak in units of the lowest rate
   double power = 2;                     ///< polynomial
   double final_share = 0;               ///< polynomial: the last rate, in units of the peak

@@ -96,9 +96,8 @@ int ranks_in(const RunFolder& folder) {
 Run read_run(const fs::path& path) {
   const RunFolder folder{path};
   if (!fs::exists(folder.spec())) {
-    throw DataError(
-        "{} is not a run's folder: it has no spec.json; give the folder that a run wrote",
-        path.string());
+    throw DataError("{} is not a run's folder: it has no spec.json; give the folder that a run wrote",
+                    path.string());
   }
   Run run;
   // A run that ends while it is read was not done before: what is read then may be unfinished.

@@ -14,13 +14,19 @@
 namespace syncopate::run {
 namespace {
 
-/// The library's messages begin with the name of an option; users know it as a setting of `group`.
+/// The library's messages begin with the name of an option, which users know as a setting of `group`.
 template <typename Make>
-auto with_setting_names(const char* group, const Make& make) {
+auto with_setting_names(const std::string& group, const Make& make) {
   try {
     return make();
   } catch (const ConfigError& error) {
-    throw ConfigError("{}.{}", group, error.what());
+    const std::string said = error.what(), setting = group + "." + said.substr(0, said.find(' '));
+    spec::RunSpec spec;
+    const Fields fields = spec.fields();
+    const bool known = std::any_of(fields.all().begin(), fields.all().end(),
+                                   [&](const Fields::Field& field) { return field.name == setting; });
+    if (!known) throw;
+    throw ConfigError("{}.{}", group, said);
   }
 }
 
@@ -99,6 +105,8 @@ void Assembly::make_strategy() {
     strategy_ =
         parallel::make_strategy(strategy_options(spec_, steps_), mesh_.replicas, options_.with_servers);
   }
+  check(options_.strategy || spec_.runs_free() == (strategy_.free != nullptr),
+        "the loader knows who runs free");
   if (options_.around_strategy)
     strategy_ = {options_.around_strategy(std::move(strategy_.strategy)), strategy_.free};
 }

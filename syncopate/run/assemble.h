@@ -44,6 +44,8 @@ class Assembly {
  public:
   Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const parallel::Mesh& mesh,
            const comm::Metered& meter, AssemblyOptions options);
+  Assembly(const Assembly&) = delete;  // the replica points into it
+  Assembly& operator=(const Assembly&) = delete;
 
   int64_t steps() const { return steps_; }  ///< of the whole run; where workers run free: updates
   parallel::Replica& replica() { return replica_; }
@@ -59,7 +61,7 @@ class Assembly {
   void make_strategy();
   data::LoaderOptions loader_options() const;
 
-  const spec::RunSpec& spec_;
+  const spec::RunSpec spec_;
   tasks::TaskSetup& setup_;
   parallel::Mesh mesh_;
   const comm::Metered& meter_;
@@ -76,8 +78,8 @@ class Assembly {
   parallel::MadeStrategy strategy_;
 };
 
-/// Composes a run. `spec`, `setup` and the groups of `mesh` must outlive it; `meter` counts what this rank
-/// sends. Collective. Throws ConfigError with the settings' names.
+/// Composes a run. `setup`, the groups of `mesh`, `meter` (which counts what this rank sends) and what the
+/// functions in `options` refer to must outlive it. Collective. Throws ConfigError.
 inline Assembly assemble(const spec::RunSpec& spec, tasks::TaskSetup& setup, const parallel::Mesh& mesh,
                          const comm::Metered& meter, AssemblyOptions options = {}) {
   return Assembly(spec, setup, mesh, meter, std::move(options));

@@ -16,8 +16,9 @@ void RunSpec::complete() {
   if (model.name.empty() && model.init_from.empty()) model.name = task_family(task.name).models.front();
 }
 
-std::string RunSpec::rhythm() const {
-  return codec.name == "none" ? strategy.name : fmt::format("{}, {}", strategy.name, codec.name);
+std::string RunSpec::label() const {
+  return codec_info(codec.name).packing == Packing::kNone ? strategy.name
+                                                          : fmt::format("{}, {}", strategy.name, codec.name);
 }
 
 std::string RunSpec::name() {

@@ -138,10 +138,10 @@ struct RunSpec {
   } compute;
 
   void describe(Fields& fields);
-  Fields fields();             ///< points into this spec
-  void complete();             ///< names the task's smallest model where none was chosen
-  std::string rhythm() const;  ///< "ddp", "ddp, int8"
-  std::string name();          ///< "supersense-bert-tiny-ddp-2w-<hash>", fit for a folder
+  Fields fields();            ///< points into this spec
+  void complete();            ///< names the task's smallest model where none was chosen
+  std::string label() const;  ///< "ddp", "ddp, int8"
+  std::string name();         ///< "supersense-bert-tiny-ddp-2w-<hash>", fit for a folder
 
   int64_t max_length() const;  ///< tokens of an example: as set, or the task's usual number
   int64_t eval_batch() const;  ///< likewise

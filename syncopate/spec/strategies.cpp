@@ -42,25 +42,25 @@ const std::vector<StrategyInfo>& strategies() {
        // The buckets are those of the synchronous steps before post_local_start.
        .settings = {"every", "overlap_average", "post_local_start", "moments", "delay", "bucket_mib",
                     "first_bucket_mib", "sparse_rows", "overlap"},
-       .refuses = {"fragments", "mixing"}},
+       .refuses = {{"fragments"}, {"mixing"}}},
       {.name = "diloco",
        .rhythm = Rhythm::kLocal,
        .takes_codec = true,
        .sends_parameters = true,
        .settings = {"every", "moments", "outer_lr", "outer_momentum", "outer_nesterov", "fragments", "delay",
                     "mixing"},
-       .refuses = {"post_local_start", "overlap_average"}},
+       .refuses = {{"post_local_start"}, {"overlap_average", "; set strategy.delay"}}},
       {.name = "hogwild",
        .rhythm = Rhythm::kFree,
        .pattern = Pattern::kNothing,
        .settings = {"state"},
-       .refuses = {"staleness", "servers"}},
+       .refuses = {{"staleness"}, {"servers"}}},
       {.name = "parameter-server",
        .rhythm = Rhythm::kFree,
        .pattern = Pattern::kPushPull,
        .has_servers = true,
        .settings = {"sparse_rows", "staleness", "staleness_lr", "servers"},
-       .refuses = {"state"}},
+       .refuses = {{"state"}}},
   };
   return kTable;
 }
@@ -71,7 +71,7 @@ const std::vector<CodecInfo>& codecs() {
       // Half precision loses too little to keep it.
       {.name = "fp16",
        .feeds_back = false,
-       .holds_scaled = false,
+       .holds_loss_scale = false,
        .bytes = 2,
        .settings = {"error_feedback"}},
       {.name = "bf16", .feeds_back = false, .bytes = 2, .settings = {"error_feedback"}},
@@ -90,8 +90,11 @@ const std::vector<CodecInfo>& codecs() {
 
 const std::vector<OptimizerInfo>& optimizers() {
   static const std::vector<OptimizerInfo> kTable{
-      {.name = "adamw", .takes_signs = true, .one_bit_adam = true, .settings = {"beta1", "beta2", "eps"}},
-      {.name = "sgd", .takes_signs = true, .settings = {"momentum", "nesterov"}},
+      {.name = "adamw",
+       .supports_one_bit = true,
+       .one_bit_adam = true,
+       .settings = {"beta1", "beta2", "eps"}},
+      {.name = "sgd", .supports_one_bit = true, .nesterov = true, .settings = {"momentum", "nesterov"}},
       {.name = "lamb", .whole_tensors = true, .settings = {"beta1", "beta2", "eps"}},
       {.name = "lars", .whole_tensors = true, .settings = {"momentum", "eps", "trust"}},
   };

@@ -27,6 +27,11 @@ enum class Pattern {
   kPushPull,       ///< gradients to a server, parameters back
 };
 
+struct Refusal {
+  std::string setting;
+  std::string advice{};  ///< what to set instead; may be empty
+};
+
 struct StrategyInfo {
   std::string_view name;
   Rhythm rhythm = Rhythm::kTogether;
@@ -38,7 +43,7 @@ struct StrategyInfo {
   bool sends_parameters = false;      ///< an exchange carries parameters, or their differences, not gradients
   std::vector<std::string> settings;  ///< names below `strategy.` that it heeds, `name` apart
   /// A sibling's settings, which look as if they did something here: setting them is an error.
-  std::vector<std::string> refuses{};
+  std::vector<Refusal> refuses{};
 };
 
 /// How a codec packs a sum over ranks.
@@ -53,7 +58,7 @@ struct CodecInfo {
   std::string_view name;
   Packing packing = Packing::kElements;
   bool feeds_back = true;             ///< unless told otherwise: adds what it lost to the next gradient
-  bool holds_scaled = true;           ///< its range holds gradients in an fp16 loss scale
+  bool holds_loss_scale = true;       ///< its range holds gradients in an fp16 loss scale
   double bytes = 4;                   ///< on the wire per element, a bucket's scale included
   bool some_elements = false;         ///< `bytes` counts for the fraction `codec.ratio` of them
   std::vector<std::string> settings;  ///< names below `codec.` that it heeds, `name` apart
@@ -62,8 +67,9 @@ struct CodecInfo {
 struct OptimizerInfo {
   std::string_view name;
   bool whole_tensors = false;         ///< looks at a tensor's norm, so that no tensor may be cut
-  bool takes_signs = false;           ///< works with the codec one-bit
+  bool supports_one_bit = false;      ///< works with the codec one-bit
   bool one_bit_adam = false;          ///< which is 1-bit Adam then
+  bool nesterov = false;              ///< can take Nesterov momentum
   std::vector<std::string> settings;  ///< names below `optim.` that decide its update, beside the common ones
 };
 
@@ -90,8 +96,8 @@ struct Traffic {
   int64_t every = 1;  ///< steps between exchanges of the same element
 };
 
-/// Of a model with so many parameters in dense arrays, after any warm-up. PowerSGD depends on the shapes of
-/// the matrices: for it, and for a push of rows, this is the size of the whole array.
+/// For planning: of a model with so many parameters in dense arrays, after any warm-up. PowerSGD depends on
+/// the shapes of the matrices: for it, and for a push of rows, this is the size of the whole array.
 Traffic traffic_of(const RunSpec& spec, int64_t parameters);
 
 }  // namespace syncopate::spec

@@ -73,14 +73,16 @@ void require_heeded(const RunSpec& spec) {
   const StrategyInfo& info = strategy_info(spec.strategy.name);
   RunSpec mine = spec, defaults;
   const nlohmann::ordered_json set = mine.fields().to_json(), unset = defaults.fields().to_json();
-  for (const std::string& setting : info.refuses) {
+  for (const auto& [refused, advice] : info.refuses) {
+    const std::string& setting = refused;  // a lambda of C++20 cannot capture a binding
     const std::string name = "strategy." + setting;
     if (set.at(name) == unset.at(name)) continue;
-    throw ConfigError("the strategy {} has no use for {}; it is a setting of {}", info.name, name,
+    throw ConfigError("the strategy {} has no use for {}; it is a setting of {}{}", info.name, name,
                       strategies_that([&](const StrategyInfo& other) {
                         return std::find(other.settings.begin(), other.settings.end(), setting) !=
                                other.settings.end();
-                      }));
+                      }),
+                      advice);
   }
   if (info.has_servers && spec.staleness_bound() == 0 && spec.strategy.staleness_lr) {
     throw ConfigError(
@@ -162,10 +164,10 @@ void require_codec(const RunSpec& spec) {
                       }),
                       strategy.name);
   }
-  if (codec.packing == Packing::kSigns && !optimizer.takes_signs) {
+  if (codec.packing == Packing::kSigns && !optimizer.supports_one_bit) {
     std::vector<std::string> fitting;
     for (const OptimizerInfo& other : optimizers()) {
-      if (other.takes_signs) fitting.emplace_back(other.name);
+      if (other.supports_one_bit) fitting.emplace_back(other.name);
     }
     throw ConfigError("the codec {} needs --optimizer {}, got {}", codec.name, fmt::join(fitting, " or "),
                       optimizer.name);
@@ -173,7 +175,7 @@ void require_codec(const RunSpec& spec) {
   // Gradients in the loss scale, which begins at 65,536, would be cut off at fp16's end without anybody
   // noticing.
   const bool sends_gradients = !strategy.sends_parameters || spec.strategy.post_local_start > 0;
-  if (!codec.holds_scaled && spec.compute.precision == "fp16" && sends_gradients) {
+  if (!codec.holds_loss_scale && spec.compute.precision == "fp16" && sends_gradients) {
     throw ConfigError(
         "--codec fp16 cannot hold the scaled gradients of --precision fp16; use --codec bf16 or --precision "
         "bf16");
@@ -245,6 +247,18 @@ void require_known(const char* kind, const std::string& name, const std::vector<
 
 void require_optimizer(const RunSpec::Optim& optim) {
   optimizer_info(optim.name);
+  require_between("optim.weight_decay", optim.weight_decay, 0, 1e6);
+  require_between("optim.beta1", optim.beta1, 0, 1);
+  require_between("optim.beta2", optim.beta2, 0, 1);
+  require_between("optim.momentum", optim.momentum, 0, 1);
+  require_above_zero("optim.eps", optim.eps);
+  require_above_zero("optim.trust", optim.trust);
+  if (optim.nesterov && !optimizer_info(optim.name).nesterov) {
+    throw ConfigError("optim.nesterov is for sgd, not for {}; leave it out", optim.name);
+  }
+  if (optim.nesterov && optim.momentum == 0) {
+    throw ConfigError("optim.nesterov needs a momentum above 0; set optim.momentum");
+  }
   require_known("schedule", optim.schedule, schedule_names());
   require_known("scaling of the learning rate", optim.scaling, scaling_names());
   if (!(optim.plateau_factor > 0 && optim.plateau_factor <= 1)) {

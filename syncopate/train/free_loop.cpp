@@ -59,15 +59,16 @@ struct SectionHeader {
   int64_t time_is_up = 0;
 };
 
-/// Every rank's values of a plain type, by rank. Collective.
+/// Every rank's values of a plain type, as many of each, by rank. Collective.
 template <typename Plain>
 std::vector<std::vector<Plain>> gather_all(comm::Group& group, const std::vector<Plain>& mine) {
+  if (mine.empty()) return std::vector<std::vector<Plain>>(static_cast<size_t>(group.size()));  // so of all
   const auto bytes = static_cast<int64_t>(mine.size() * sizeof(Plain));
   const at::Tensor own = at::empty({bytes}, at::kByte);
   std::memcpy(own.data_ptr(), mine.data(), static_cast<size_t>(bytes));
   std::vector<at::Tensor> theirs;
   for (int rank = 0; rank < group.size(); ++rank) theirs.push_back(at::empty_like(own));
-  if (bytes > 0) group.all_gather(theirs, own).wait();
+  group.all_gather(theirs, own).wait();
   std::vector<std::vector<Plain>> all;
   for (const at::Tensor& each : theirs) {
     all.emplace_back(mine.size());
@@ -81,7 +82,7 @@ class FreeLoop : public Loop {
   FreeLoop(const LoopParts& parts, const LoopOptions& options, parallel::FreeRunning& strategy)
       : parts_(parts), options_(options), strategy_(strategy), steps_(parts, options) {}
 
-  Progress advance(int64_t first) override {
+  Advance advance(int64_t first) override {
     const Stopwatch watch;
     const comm::Meter before = parts_.meter.meter();
     const int64_t last = section_end(first);
@@ -106,7 +107,7 @@ class FreeLoop : public Loop {
       ticket = next;
     }
     parts_.listener.phase(first, "synchronisation");
-    Progress progress{.epoch = first / parts_.loader.steps_per_epoch()};  // of no updates at all
+    Advance progress{.epoch = first / parts_.loader.steps_per_epoch()};  // of no updates at all
     progress.done = first + strategy_.close(parts_.replica);
     progress.bytes_sent = static_cast<double>((parts_.meter.meter() - before).total().bytes);
     progress.seconds = watch.seconds();
@@ -140,7 +141,7 @@ class FreeLoop : public Loop {
   }
 
   /// In order; also takes rank 0's word that time is up. Collective.
-  std::vector<UpdateRow> updates_of_all(std::vector<UpdateRow> mine, bool time_is_up, Progress& progress) {
+  std::vector<UpdateRow> updates_of_all(std::vector<UpdateRow> mine, bool time_is_up, Advance& progress) {
     comm::Group& group = parts_.mesh.world;
     const auto headers = gather_all<SectionHeader>(
         group, {{.rows = static_cast<int64_t>(mine.size()), .time_is_up = time_is_up ? 1 : 0}});

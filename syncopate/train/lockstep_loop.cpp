@@ -1,3 +1,4 @@
+#include "syncopate/base/error.h"
 #include "syncopate/train/loop.h"
 #include "syncopate/train/timed_step.h"
 
@@ -9,7 +10,7 @@ class LockstepLoop : public Loop {
   LockstepLoop(const LoopParts& parts, const LoopOptions& options)
       : parts_(parts), options_(options), steps_(parts, options) {}
 
-  Progress advance(int64_t step) override {
+  Advance advance(int64_t step) override {
     // What is written down at an evaluation or in a checkpoint must count every rank's examples.
     const auto accounts = [&](bool last_of_epoch) {
       const auto due = [&](int64_t every) { return every > 0 ? (step + 1) % every == 0 : last_of_epoch; };
@@ -18,15 +19,19 @@ class LockstepLoop : public Loop {
     };
     TimedStep::Done done =
         steps_.make({.step = step, .noise_rank = parts_.mesh.world.rank(), .accounts = accounts});
-    if (options_.balance != nullptr) balance(done, step + 1);
+    if (options_.balance != nullptr) {
+      const comm::Meter before = parts_.meter.meter();
+      balance(done, step + 1);
+      done.record.bytes_sent += static_cast<double>((parts_.meter.meter() - before).total().bytes);
+    }
     parts_.listener.step(done.record, done.own_loss());
-    Progress progress{.done = step + 1,
-                      .interrupted = done.result.stop,
-                      .time_is_up = done.result.time_is_up,
-                      .epoch_ended = done.last_of_epoch,
-                      .epoch = done.epoch,
-                      .seconds = done.record.ms / 1e3,
-                      .bytes_sent = done.record.bytes_sent};
+    Advance progress{.done = step + 1,
+                     .interrupted = done.result.stop,
+                     .time_is_up = done.result.time_is_up,
+                     .epoch_ended = done.last_of_epoch,
+                     .epoch = done.epoch,
+                     .seconds = done.record.ms / 1e3,
+                     .bytes_sent = done.record.bytes_sent};
     if (done.result.talked) {
       progress.loss = done.result.sum;
       progress.count = done.result.count;
@@ -55,6 +60,8 @@ const std::vector<int64_t>& Loop::updates() const {
 }
 
 std::unique_ptr<Loop> lockstep_loop(const LoopParts& parts, const LoopOptions& options) {
+  check(dynamic_cast<parallel::FreeRunning*>(&parts.strategy) == nullptr,
+        "free workers have a loop of their own");
   return std::make_unique<LockstepLoop>(parts, options);
 }
 

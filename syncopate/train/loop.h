@@ -43,7 +43,7 @@ struct LoopParts {
 };
 
 /// What happened between two moments at which a run can be evaluated and saved.
-struct Progress {
+struct Advance {
   int64_t done = 0;  ///< steps of the run so far
   bool interrupted = false;
   bool time_is_up = false;  ///< as rank 0 told all
@@ -60,7 +60,7 @@ class Loop {
  public:
   virtual ~Loop() = default;
   /// From step number `step` (from 0) to the next such moment. Collective.
-  virtual Progress advance(int64_t step) = 0;
+  virtual Advance advance(int64_t step) = 0;
   /// Of the first `done` steps of the run, how many this rank made.
   virtual int64_t own_steps(int64_t done) const { return done; }
   /// By worker: how many updates it made; empty where all make every step.

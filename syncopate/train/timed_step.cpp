@@ -14,10 +14,10 @@ double TimedStep::Done::own_loss() const {
 TimedStep::TimedStep(const LoopParts& parts, const LoopOptions& options)
     : parts_(parts), options_(options), runner_(parts.replica, parts.engine, parts.strategy, parts.mesh) {}
 
-TimedStep::Done TimedStep::make(const Order& order) {
+TimedStep::Done TimedStep::make(const Request& request) {
   const Stopwatch watch;
   const comm::Meter before = parts_.meter.meter();
-  const auto phase = [&](const char* name) { parts_.listener.phase(order.step + 1, name); };
+  const auto phase = [&](const char* name) { parts_.listener.phase(request.step + 1, name); };
   phase("data");
   const data::StepBatches batches = parts_.loader.next();
   const double data_seconds = watch.seconds();
@@ -25,28 +25,29 @@ TimedStep::Done TimedStep::make(const Order& order) {
   if (options_.broadcast_buffers && replicas.size() > 1) {
     for (const auto& [name, buffer] : parts_.replica.model.buffers()) replicas.broadcast(buffer, 0).wait();
   }
-  const bool accounts = order.accounts && order.accounts(batches.last_of_epoch);
+  const bool accounts = request.accounts && request.accounts(batches.last_of_epoch);
   Done done;
   done.epoch = batches.epoch;
   done.last_of_epoch = batches.last_of_epoch;
   for (const tensor::Batch& batch : batches.micro) done.own_examples += batch.size();
-  const double lr = parts_.schedule.lr(order.step / options_.updates_per_step) * parts_.control.rate_factor();
-  done.result =
-      runner_.step(batches.micro,
-                   {.step = order.step,
-                    .lr = lr,
-                    .noise_key = mix_key(options_.seed, static_cast<uint64_t>(order.step), order.noise_rank)},
-                   {.phase = phase,
-                    .stop = [&] { return parts_.listener.stop_requested(); },
-                    .time_is_up = [&] { return parts_.control.time_is_up(); },
-                    .talk = accounts});
+  const double lr =
+      parts_.schedule.lr(request.step / options_.updates_per_step) * parts_.control.rate_factor();
+  done.result = runner_.step(
+      batches.micro,
+      {.step = request.step,
+       .lr = lr,
+       .noise_key = mix_key(options_.seed, static_cast<uint64_t>(request.step), request.noise_rank)},
+      {.phase = phase,
+       .stop = [&] { return parts_.listener.stop_requested(); },
+       .time_is_up = [&] { return parts_.control.time_is_up(); },
+       .talk = accounts});
   // An evaluation or a checkpoint would end what is in flight, and its bytes would not be counted.
   if (accounts || done.result.stop || done.result.time_is_up) parts_.strategy.wait_for_exchanges();
   const double seconds = watch.seconds();
   const comm::Count sent = (parts_.meter.meter() - before).total();
   done.compute_seconds = seconds - data_seconds - sent.seconds;
   record::StepRecord& record = done.record;
-  record.step = order.step + 1;
+  record.step = request.step + 1;
   if (done.result.count > 0) loss_ = done.result.sum / done.result.count;
   record.loss = loss_;
   record.lr = lr;

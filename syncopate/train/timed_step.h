@@ -11,7 +11,7 @@ namespace syncopate::train {
 /// engine and strategy. What both loops share.
 class TimedStep {
  public:
-  struct Order {
+  struct Request {
     int64_t step = 0;    ///< its number, from 0
     int noise_rank = 0;  ///< whose dropout this is
     /// Whether ranks exchange their losses in this step, whatever the strategy does; empty: no.
@@ -28,7 +28,7 @@ class TimedStep {
   };
 
   TimedStep(const LoopParts& parts, const LoopOptions& options);
-  Done make(const Order& order);
+  Done make(const Request& request);
 
  private:
   LoopParts parts_;

@@ -83,7 +83,7 @@ TrainResult Trainer::run(bool resume) {
 }
 
 int64_t Trainer::advance() {
-  const Progress progress = loop_->advance(result_.steps);
+  const Advance progress = loop_->advance(result_.steps);
   result_.steps = progress.done;
   result_.interrupted = progress.interrupted && progress.done < options_.steps;  // else nothing was left
   time_is_up_ = progress.time_is_up;

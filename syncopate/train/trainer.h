@@ -67,6 +67,8 @@ class Trainer {
   };
 
   Trainer(Parts parts, TrainerOptions options);
+  Trainer(const Trainer&) = delete;  // its loop points into it
+  Trainer& operator=(const Trainer&) = delete;
 
   /// From the start, or after the checkpoint's step when `resume`. Collective. Throws DivergedError when the
   /// loss is not a number: on every rank at the same step or, in a step in which workers do not talk, on the

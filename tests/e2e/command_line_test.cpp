@@ -372,8 +372,9 @@ TEST_F(CommandLine, RoomCheckFindsForbiddenIncludes) {
   const Words check{"python3", source_dir() / "tools/check_rooms.py", folder_ / "tree"};
   write_text(folder_ / "tree/syncopate/base/a.h", "#include \"syncopate/base/b.h\"\n");
   EXPECT_EQ(run_command(check).exit_code, 0);
-  for (const char* line : {"#include \"syncopate/run/spec.h\"\n", "  # include <syncopate/run/spec.h>\n",
-                           "#include <ATen/ATen.h>\n", "#include <gloo/context.h>\n"}) {
+  for (const char* line :
+       {"#include \"syncopate/spec/run_spec.h\"\n", "  # include <syncopate/spec/run_spec.h>\n",
+        "#include <ATen/ATen.h>\n", "#include <gloo/context.h>\n"}) {
     write_text(folder_ / "tree/syncopate/base/a.h", line);
     EXPECT_EQ(run_command(check).exit_code, 1) << line;
   }

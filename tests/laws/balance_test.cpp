@@ -55,6 +55,17 @@ TEST(Balanced, ResumesWithTheSharesOfTheCheckpoint) {
   EXPECT_NE(train(second).losses, after.losses);
 }
 
+TEST(Balance, BytesOfTheMeasurementsAreCounted) {
+  Rig rig = rig_for("all-reduce", 2);
+  rig.steps = 8;
+  rig.seconds_per_example = {1, 1};
+  const Trace trace = train(rig);
+  EXPECT_GT(trace.bytes[3], trace.bytes[2]) << "speeds are exchanged after the fourth step";
+  EXPECT_EQ(trace.bytes[4], trace.bytes[2]);
+  rig.seconds_per_example.clear();
+  EXPECT_EQ(train(rig).bytes[3], trace.bytes[2]) << "the foil does not balance";
+}
+
 TEST(Control, TimeLimitStopsAllRanksAtTheSameStep) {
   Rig rig = rig_for("ddp", 3);
   rig.time_limit = 10;

@@ -157,7 +157,7 @@ TEST_F(Asynchronous, ResumesWithADifferentNumberOfServers) {
 
 TEST_F(Asynchronous, WorkersResumeWithoutLosingOrRepeatingTickets) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
-    const Words all{"--strategy", strategy, "--workers", "2", "--steps", "200"};
+    const Words all{"--strategy", strategy, "--workers", "2", "--steps", "400"};
     const auto run = folder_ / strategy;
     Process process(train_command(data_, run, all));
     ASSERT_TRUE(process.until([&] { return read_text(run / "loss_1.txt").size() > 400; })) << process.err();

@@ -108,7 +108,8 @@ TEST(Tables, EverySettingIsHeededBySomebody) {
 
 TEST(Tables, AStrategyRefusesOnlyWhatItDoesNotHeedAndASiblingDoes) {
   for (const spec::StrategyInfo& info : spec::strategies()) {
-    for (const std::string& refused : info.refuses) {
+    for (const auto& each : info.refuses) {
+      const std::string& refused = each.setting;
       EXPECT_EQ(std::count(info.settings.begin(), info.settings.end(), refused), 0) << info.name << refused;
       const auto heeds = [&](const spec::StrategyInfo& other) {
         return other.rhythm == info.rhythm &&

@@ -64,5 +64,30 @@ TEST(Settings, RejectsSettingsTheStrategyIgnores) {
   EXPECT_EQ(complaint("local-sgd", {"codec.name=fp16", "compute.precision=fp16"}), "") << "parameters travel";
 }
 
+TEST(Settings, RejectsOptimizersNoRunCouldUse) {
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"optim.beta1=2", "optim.beta1"},          {"optim.beta2=1", "optim.beta2"},
+      {"optim.momentum=-1", "optim.momentum"},   {"optim.eps=0", "optim.eps"},
+      {"optim.trust=0", "optim.trust"},          {"optim.weight_decay=-1", "optim.weight_decay"},
+      {"optim.nesterov=true", "optim.nesterov"}, {"optim.schedule=linaer", "\"linear\""},
+      {"optim.scaling=cubic", "cubic"}};
+  for (const char* strategy : {"ddp", "parameter-server"}) {
+    EXPECT_EQ(complaint(strategy, {}), "");
+    for (const auto& [setting, words] : bad) {
+      const std::string said = complaint(strategy, {setting});
+      EXPECT_NE(said.find(words), std::string::npos) << setting << ": " << said;
+    }
+  }
+  EXPECT_EQ(complaint("ddp", {"optim.name=sgd", "optim.nesterov=true"}), "");
+  EXPECT_NE(complaint("ddp", {"optim.name=sgd", "optim.nesterov=true", "optim.momentum=0"}), "");
+}
+
+TEST(Settings, RefusalSaysWhatToSetInstead) {
+  EXPECT_NE(complaint("diloco", {"strategy.overlap_average=true"}).find("set strategy.delay"),
+            std::string::npos);
+  EXPECT_EQ(complaint("diloco", {"strategy.post_local_start=3"}).find("set strategy.delay"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace syncopate::spec

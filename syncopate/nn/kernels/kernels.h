@@ -9,7 +9,7 @@
 // over rows ("+=") go to arrays of the caller's, one per split.
 namespace syncopate::nn::kernels {
 
-/// Noise of dropout, see nn/noise.h; nothing is dropped where drop_below is 0.
+/// Noise of dropout, see nn/layers/noise.h; nothing is dropped where drop_below is 0.
 struct NoiseJob {
   uint64_t key = 0;
   uint32_t drop_below = 0;

@@ -15,7 +15,7 @@ DiLoCo::DiLoCo(comm::Group& group, std::unique_ptr<Averager> averager, const Opt
 }
 
 std::string DiLoCo::model_name() const {
-  return has_met() ? "outer model (average of the workers)" : LocalSteps::model_name();
+  return replicas_are_equal() ? "outer model (average of the workers)" : LocalSteps::model_name();
 }
 
 LocalSteps::Keeps DiLoCo::keeps() const {

@@ -21,7 +21,7 @@ class DiLoCo : public LocalSteps {
  protected:
   Keeps keeps() const override;
   std::string model_name() const override;
-  bool meets() const override { return mixing_ == 0; }
+  bool exchange_makes_equal() const override { return mixing_ == 0; }
   void apply(Slices slices) const override;
 
  private:

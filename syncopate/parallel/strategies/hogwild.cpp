@@ -45,8 +45,8 @@ void Hogwild::start(Replica& replica) {
   const bool copies = options_.through_host || memory.device() != device;
   if (copies && options_.share_state) {
     throw ConfigError(
-        "shared optimizer state needs device memory that processes can share, which this machine does not "
-        "give; let each process have its own");
+        "state=shared needs device memory that processes can share, which this machine does not "
+        "give; use state=own");
   }
   place_in(memory, replica, arrays, copies);
   if (!options_.share_state && group_.rank() > 0) own_state_ = replica.optimizer.state();

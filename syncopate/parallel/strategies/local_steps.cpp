@@ -184,7 +184,7 @@ void LocalSteps::wait_for_exchanges() {
 
 Settled LocalSteps::settle(Replica& replica) {
   if (done() == 0) return {};  // the steps so far were common ones
-  if (!has_met()) take_mean(replica);
+  if (!replicas_are_equal()) take_mean(replica);
   return {.model = model_name(), .buffers = true};
 }
 
@@ -214,9 +214,10 @@ void LocalSteps::take_mean(Replica& replica) {
   buffers.apply();
 }
 
-bool LocalSteps::has_met() const {
+bool LocalSteps::replicas_are_equal() const {
   const Rounds& rounds = options_.rounds;
-  return done() > 0 && rounds.fragments == 1 && rounds.delay == 0 && done() % rounds.every == 0 && meets();
+  return done() > 0 && rounds.fragments == 1 && rounds.delay == 0 && done() % rounds.every == 0 &&
+         exchange_makes_equal();
 }
 
 std::vector<tensor::NamedTensor> LocalSteps::state() {

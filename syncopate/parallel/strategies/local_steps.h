@@ -58,14 +58,15 @@ class LocalSteps : public Strategy {
 
   virtual Keeps keeps() const = 0;
   /// Whether replicas are the same after an exchange that nothing delayed.
-  virtual bool meets() const { return true; }
+  virtual bool exchange_makes_equal() const { return true; }
   /// The mean has arrived: leaves new values, and the anchor and momentum of the next round.
   virtual void apply(Slices slices) const = 0;
 
   virtual std::string model_name() const { return "average of the workers"; }  ///< after a local step
 
   const Options& options() const { return options_; }
-  bool has_met() const;  ///< the last local step ended with an exchange that made all replicas the same
+  bool replicas_are_equal()
+      const;  ///< the last local step ended with an exchange that made all replicas the same
 
  private:
   int64_t done() const;  ///< local steps

@@ -1,14 +1,7 @@
 # Everything that is not ours. Debian 12's packages are the default; -DCMAKE_PREFIX_PATH points at another libtorch.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-# TorchConfig looks for its library on the system first: a libtorch given by its CMake folder must bring its own.
-foreach(prefix ${CMAKE_PREFIX_PATH})
-  get_filename_component(root "${prefix}/../.." ABSOLUTE)
-  if(EXISTS "${prefix}/Torch/TorchConfig.cmake" AND EXISTS "${root}/lib/libtorch.so")
-    list(PREPEND CMAKE_PREFIX_PATH "${root}")
-  endif()
-endforeach()
-find_package(Torch REQUIRED)
+include(libtorch)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)

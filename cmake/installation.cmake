@@ -12,4 +12,5 @@ configure_package_config_file(cmake/SyncopateConfig.cmake.in ${CMAKE_BINARY_DIR}
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Syncopate)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/SyncopateConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/SyncopateConfig.cmake ${CMAKE_BINARY_DIR}/SyncopateConfigVersion.cmake
+              cmake/libtorch.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Syncopate)

@@ -6,9 +6,8 @@
 
 #include "syncopate/comm/open.h"
 #include "syncopate/nn/module_model.h"
-#include "syncopate/parallel/averagers/all_reduce.h"
+#include "syncopate/parallel/make.h"
 #include "syncopate/parallel/session.h"
-#include "syncopate/parallel/strategies/overlapped.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/world.h"
 
@@ -30,8 +29,8 @@ int main(int, char** argv) {
 
   double loss = 0;
   {
-    parallel::Overlapped ddp(group, std::make_unique<parallel::AllReduce>(group), {});
-    parallel::Session session(model, group, ddp, {.weight_decay = 0});
+    const auto ddp = parallel::make_strategy({.name = "ddp"}, group);
+    parallel::Session session(model, group, *ddp.strategy, {.weight_decay = 0});
     for (int step = 0; step < 400; ++step) {
       tensor::Batch batch;  // every rank draws its own examples
       const at::Tensor x = torch::rand({32, 1}) * 6 - 3;

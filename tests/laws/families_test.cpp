@@ -70,7 +70,7 @@ TEST_F(Families, NextWordsDoNotDependOnTheNumberOfWorkers) {
 
 TEST_F(Families, QuestionsDoNotDependOnTheNumberOfWorkers) {
   spec::RunSpec spec = spec_of("squad");
-  spec.optim.eps = 1e-5;  // a window has few places with a gradient worth the name
+  spec.optim.eps = 1e-4;  // a window has few places with a gradient worth the name
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   EXPECT_GT(one.eval.measures.at("f1"), 0) << "nothing answered right is no test of the score";
   EXPECT_LT(one.eval.measures.at("f1"), 100);

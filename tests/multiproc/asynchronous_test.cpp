@@ -165,10 +165,10 @@ TEST_F(Asynchronous, WorkersResumeWithoutLosingOrRepeatingTickets) {
     EXPECT_EQ(process.wait().exit_code, 130);
     trained(strategy, all + Words{"--resume"});
     const auto steps = read_json_lines(run / "steps.jsonl");
-    ASSERT_EQ(steps.size(), 400u);
+    ASSERT_EQ(steps.size(), 800u);
     for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].at("step"), i + 1);
     const auto updates = result_of(run).at("updates");
-    EXPECT_EQ(sum(updates), 400);
+    EXPECT_EQ(sum(updates), 800);
     for (const int worker : {0, 1}) {
       const std::string losses = read_text(run / ("loss_" + std::to_string(worker) + ".txt"));
       EXPECT_EQ(std::count(losses.begin(), losses.end(), '\n'), updates.at(static_cast<size_t>(worker)));

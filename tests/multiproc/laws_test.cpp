@@ -70,7 +70,7 @@ TEST_F(Processes, GatherScatterAndDdpMatchAllReduceBitForBitAtTwoRanks) {
 
 TEST_F(Processes, ResumesBitForBit) {
   const Words settings{"--workers", "2",         "--strategy", "ddp",          "--steps",
-                       "100",       "--dropout", "0.1",        "--eval-every", "40"};
+                       "150",       "--dropout", "0.1",        "--eval-every", "40"};
   const auto reference = trained("straight", settings);
   const auto run = folder_ / "stopped";
   Process process(train_command(data_, run, settings));

@@ -1,7 +1,6 @@
 #include "syncopate/run/worker.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>
@@ -9,8 +8,6 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
-#include "syncopate/base/hash.h"
-#include "syncopate/base/text.h"
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/metered.h"

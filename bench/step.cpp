@@ -181,10 +181,10 @@ int work(const Options& options) {
   std::vector<double> times, applies, waits;
   for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const tensor::Batch batch = random_batch(options, mix_key(7, group.rank(), step));
-    const uint64_t noise = mix_key(static_cast<uint64_t>(step), group.rank());
     const comm::Meter before = group.meter();
     const Stopwatch watch;
-    const auto made = runner.step({&batch, 1}, {.step = step, .lr = 2e-5, .noise_key = noise});
+    const auto made =
+        runner.step({&batch, 1}, {.step = step, .lr = 2e-5, .noise_key = mix(static_cast<uint64_t>(step))});
     if (step < options.warmup) continue;
     times.push_back(watch.seconds());
     applies.push_back(made.update.apply_seconds);

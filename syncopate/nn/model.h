@@ -16,7 +16,8 @@ struct LayerRange {
   int last = 0;
 };
 
-/// Whether dropout is on, and the key its noise is drawn from: the same key gives the same noise.
+/// Whether dropout is on, and the key its noise is drawn from: the same key gives an example (Batch::ids) the
+/// same noise, whatever else is in its batch.
 struct Mode {
   bool training = false;
   uint64_t noise_key = 0;

@@ -35,7 +35,7 @@ class Engine {
  public:
   virtual ~Engine() = default;
   /// Adds to `replica.params.grads`, which is zero, the gradient of the sum of the losses of all
-  /// micro-batches; no micro-batch at all adds nothing. `noise_key` decides the dropout.
+  /// micro-batches; no micro-batch at all adds nothing. `noise_key` decides every example's dropout.
   virtual Gradients run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                         const EngineEvents& events) = 0;
 };

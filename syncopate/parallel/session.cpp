@@ -17,7 +17,7 @@ Session::Session(nn::Model& model, comm::Group& group, Strategy& strategy,
 
 double Session::step(std::span<const tensor::Batch> micro, double lr) {
   last_ = runner_.step(
-      micro, {.step = static_cast<int64_t>(steps_), .lr = lr, .noise_key = mix_key(steps_, group_.rank())});
+      micro, {.step = static_cast<int64_t>(steps_), .lr = lr, .noise_key = mix(steps_)});
   ++steps_;
   return last_.count > 0 ? last_.sum / last_.count : 0;
 }

@@ -39,7 +39,7 @@ class StepRunner {
   struct Order {
     int64_t step = 0;  ///< its number, from 0
     double lr = 0;
-    uint64_t noise_key = 0;  ///< decides the dropout
+    uint64_t noise_key = 0;  ///< decides every example's dropout: alike on all ranks
   };
   /// Throws DivergedError when the loss or the gradient is no number: on every rank where they talk, else on
   /// the rank that saw it.

@@ -100,8 +100,7 @@ class FreeLoop : public Loop {
     std::optional<int64_t> ticket = take();
     while (ticket) {
       const std::optional<int64_t> next = take();
-      const TimedStep::Done done =
-          steps_.make({.step = *ticket});  // whoever takes it, its dropout is the same
+      const TimedStep::Done done = steps_.make({.step = *ticket});
       mine.push_back(UpdateRow::of(done));
       parts_.listener.update(done.record, done.own_loss());
       ticket = next;

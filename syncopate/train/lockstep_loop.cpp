@@ -17,8 +17,7 @@ class LockstepLoop : public Loop {
       return last_of_epoch || step + 1 == options_.steps || due(options_.eval_every) ||
              due(options_.save_every);
     };
-    TimedStep::Done done =
-        steps_.make({.step = step, .noise_rank = parts_.mesh.world.rank(), .accounts = accounts});
+    TimedStep::Done done = steps_.make({.step = step, .accounts = accounts});
     if (options_.balance != nullptr) {
       const comm::Meter before = parts_.meter.meter();
       balance(done, step + 1);

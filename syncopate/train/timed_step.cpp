@@ -32,15 +32,14 @@ TimedStep::Done TimedStep::make(const Request& request) {
   for (const tensor::Batch& batch : batches.micro) done.own_examples += batch.size();
   const double lr =
       parts_.schedule.lr(request.step / options_.updates_per_step) * parts_.control.rate_factor();
-  done.result = runner_.step(
-      batches.micro,
-      {.step = request.step,
-       .lr = lr,
-       .noise_key = mix_key(options_.seed, static_cast<uint64_t>(request.step), request.noise_rank)},
-      {.phase = phase,
-       .stop = [&] { return parts_.listener.stop_requested(); },
-       .time_is_up = [&] { return parts_.control.time_is_up(); },
-       .talk = accounts});
+  done.result = runner_.step(batches.micro,
+                             {.step = request.step,
+                              .lr = lr,
+                              .noise_key = mix_key(options_.seed, static_cast<uint64_t>(request.step))},
+                             {.phase = phase,
+                              .stop = [&] { return parts_.listener.stop_requested(); },
+                              .time_is_up = [&] { return parts_.control.time_is_up(); },
+                              .talk = accounts});
   // An evaluation or a checkpoint would end what is in flight, and its bytes would not be counted.
   if (accounts || done.result.stop || done.result.time_is_up) parts_.strategy.wait_for_exchanges();
   const double seconds = watch.seconds();

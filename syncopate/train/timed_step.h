@@ -12,8 +12,7 @@ namespace syncopate::train {
 class TimedStep {
  public:
   struct Request {
-    int64_t step = 0;    ///< its number, from 0
-    int noise_rank = 0;  ///< whose dropout this is
+    int64_t step = 0;  ///< its number, from 0
     /// Whether ranks exchange their losses in this step, whatever the strategy does; empty: no.
     std::function<bool(bool last_of_epoch)> accounts{};
   };

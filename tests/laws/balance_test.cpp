@@ -42,7 +42,7 @@ TEST(Balanced, GradientStaysThatOfTheGlobalMean) {
 TEST(Balanced, ResumesWithTheSharesOfTheCheckpoint) {
   const TempDir folder;
   Rig straight = rig_for("ddp", 2);
-  straight.dropout = 0.1;  // noise follows the place in a worker's batch, so that shares show in the bits
+  straight.dropout = 0.1;
   straight.seconds_per_example = {1, 3};
   straight.balance_every = 40;
   const Trace reference = train(straight);
@@ -51,7 +51,7 @@ TEST(Balanced, ResumesWithTheSharesOfTheCheckpoint) {
       stopped_and_resumed(straight, folder / "checkpoint.safetensors", 17);
   EXPECT_EQ(joined, reference.losses);
   train(first);
-  second.seconds_per_example.clear();  // the foil forgets them
+  second.seconds_per_example.clear();  // the foil forgets them, which shows in how sums are rounded
   EXPECT_NE(train(second).losses, after.losses);
 }
 

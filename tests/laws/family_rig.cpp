@@ -111,7 +111,7 @@ spec::RunSpec small_spec(const std::string& task, const std::string& data) {
     spec.task.label = "label";
   }
   spec.model.vocab_size = 300;
-  spec.model.dropout = 0;
+  spec.model.dropout = 0.1;
   spec.train.global_batch = 11;  // no multiple of two or three
   spec.train.steps = 24;
   spec.train.eval_every = "1000";  // the end alone

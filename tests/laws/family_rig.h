@@ -32,7 +32,7 @@ struct FamilyTrace {
   record::EvalRecord eval;
 };
 
-/// A spec for small data: few words, short texts, no dropout, steps past an epoch's uneven end.
+/// A spec for small data: few words, short texts, dropout, steps past an epoch's uneven end.
 spec::RunSpec small_spec(const std::string& task, const std::string& data);
 
 FamilyTrace train(const FamilyRun& run);

@@ -136,6 +136,19 @@ class LossListener : public train::Listener {
   int64_t stop_after_;
 };
 
+class NoiseByRank : public parallel::Engine {
+ public:
+  NoiseByRank(std::unique_ptr<parallel::Engine> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
+  parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
+                          uint64_t noise_key, const parallel::EngineEvents& events) override {
+    return inner_->run(replica, micro, mix_key(noise_key, rank_), events);
+  }
+
+ private:
+  std::unique_ptr<parallel::Engine> inner_;
+  int rank_;
+};
+
 spec::RunSpec spec_of(const Rig& rig) {
   spec::RunSpec spec;
   spec.strategy = rig.strategy;
@@ -156,7 +169,7 @@ spec::RunSpec spec_of(const Rig& rig) {
   return spec;
 }
 
-std::unique_ptr<nn::Model> toy_bert(uint64_t seed, double dropout) {
+std::unique_ptr<nn::Model> toy_bert(uint64_t seed, double dropout, bool plain = false) {
   nn::BertConfig config;
   config.vocab_size = kVocabulary;
   config.hidden = 16;
@@ -167,7 +180,9 @@ std::unique_ptr<nn::Model> toy_bert(uint64_t seed, double dropout) {
   config.num_labels = kLabels;
   config.initializer_range = 0.2;
   config.set_dropout(dropout);
-  return nn::make_bert(config, seed);
+  auto model = nn::make_bert(config, seed);
+  model->set_plain(plain);
+  return model;
 }
 
 train::MakeMetric toy_metric() { return train::classification({.classes = kLabels, .top = 0, .parts = {}}); }
@@ -182,7 +197,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   const auto rank = static_cast<size_t>(group.rank());
   tasks::TaskSetup setup;
   // Ranks begin apart: only the strategy's start makes them equal.
-  setup.model = toy_bert(mix_key(rig.seed, group.rank()), rig.dropout);
+  setup.model = toy_bert(mix_key(rig.seed, group.rank()), rig.dropout, rig.plain);
   setup.train = toy_data(rig.examples, 17);
   setup.test = toy_data(31, 18);
   setup.metric = toy_metric();
@@ -194,6 +209,11 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   if (rig.mean_of_means) {
     options.around_strategy = [&](std::unique_ptr<parallel::Strategy> inner) {
       return std::make_unique<MeanOfMeans>(std::move(inner), group, listener.current_shares);
+    };
+  }
+  if (rig.noise_by_rank) {
+    options.around_engine = [&](std::unique_ptr<parallel::Engine> inner) {
+      return std::make_unique<NoiseByRank>(std::move(inner), group.rank());
     };
   }
   if (!rig.steps_per_second.empty()) {

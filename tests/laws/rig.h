@@ -30,6 +30,8 @@ struct Rig {
   int64_t steps = 50;
   int64_t examples = 70;  ///< not a multiple of the batch: the last one of an epoch is partial
   double dropout = 0;
+  bool plain = false;          ///< the model computes with ATen's operations alone
+  bool noise_by_rank = false;  ///< the usual way: every worker draws dropout of its own
   uint64_t seed = 3;
   int64_t eval_every = 0;
   int64_t save_every = 0;

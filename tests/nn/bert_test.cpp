@@ -155,6 +155,35 @@ TEST(Bert, DropoutDependsOnlyOnTheKey) {
   EXPECT_TRUE(at::equal(quiet->forward(batch), still));
 }
 
+/// The examples of `batch` at `rows`, with `padding` more positions.
+Batch part_of(const Batch& batch, const std::vector<int64_t>& rows, int64_t padding) {
+  Batch part;
+  for (const auto& [name, field] : batch.fields) {
+    const at::Tensor chosen = field.index_select(0, at::tensor(rows, at::kLong));
+    part.fields[name] = chosen.dim() == 2 ? at::constant_pad_nd(chosen, {0, padding}) : chosen;
+  }
+  for (const int64_t row : rows) part.ids.push_back(batch.ids[static_cast<size_t>(row)]);
+  return part;
+}
+
+TEST(Bert, DropoutFollowsTheExampleIntoAnyBatch) {
+  for (const bool plain : {false, true}) {
+    const auto model = make_bert(small(), 1);
+    model->set_plain(plain);
+    model->set_mode({true, 3});
+    const Batch batch = random_batch(4, 11);
+    const at::Tensor whole = model->forward(batch);
+    const Batch alone = part_of(batch, {2}, 0), turned = part_of(batch, {3, 0, 2}, 5);
+    EXPECT_LT((model->forward(alone)[0] - whole[2]).abs().max().item<double>(), 1e-5);
+    const at::Tensor again = model->forward(turned);
+    for (const auto& [now, before] : {std::pair{0, 3}, {1, 0}, {2, 2}})
+      EXPECT_LT((again[now] - whole[before]).abs().max().item<double>(), 1e-5) << before;
+    Batch renamed = alone;
+    renamed.ids = {9};
+    EXPECT_GT((model->forward(renamed)[0] - whole[2]).abs().max().item<double>(), 1e-2);
+  }
+}
+
 TEST(Bert, EveryDropoutSiteHasItsOwnNoise) {
   const Batch batch = random_batch(3, 11);
   std::vector<at::Tensor> seen;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "syncopate/base/rng.h"
 #include "syncopate/nn/kernels/kernels.h"
 #include "syncopate/nn/layers/fast_layers.h"
 #include "syncopate/nn/layers/layers_plain.h"
@@ -89,6 +90,13 @@ void for_all(const std::function<void(const Size&, double rate, const std::strin
 
 Noise noise_of(uint64_t key, double rate) { return rate > 0 ? make_noise(key, rate) : Noise{}; }
 
+/// Rows of the noise as they come for examples of a shuffled data set: any numbers in any order.
+NoiseRows some_rows(int64_t count) {
+  auto rows = std::make_shared<std::vector<uint64_t>>();
+  for (int64_t i = 0; i < count; ++i) rows->push_back(mix(static_cast<uint64_t>(i * i)));
+  return rows;
+}
+
 TEST(Layers, UsesTheFastestInstructionSet) {
   EXPECT_EQ(&kernels::kernels(), kernels::supported_kernels().back());
   EXPECT_STREQ(kernels::supported_kernels().front()->name, "baseline");
@@ -104,7 +112,7 @@ TEST(Layers, FeedForward) {
       options.activation = activation;
       options.inner_noise = noise_of(1, rate);
       options.output_noise = noise_of(2, rate);
-      options.output_noise.row_step = 3;
+      options.output_noise.rows = some_rows(s.B * s.L);
       const auto inputs = [](const at::Tensor& in, const FeedForwardParams& p) -> std::vector<at::Tensor> {
         return {in, p.up.weight, p.up.bias, p.down.weight, p.down.bias, p.norm.weight, p.norm.bias};
       };
@@ -133,7 +141,7 @@ struct AttentionCase {
     options.first_only = first_only;
     options.probs_noise = noise_of(3, rate);
     options.output_noise = noise_of(4, rate);
-    if (first_only) options.probs_noise.row_step = options.output_noise.row_step = s.L;
+    if (first_only) options.probs_noise.rows = options.output_noise.rows = some_rows(s.B);
   }
 
   static std::vector<at::Tensor> inputs(const at::Tensor& in, const AttentionParams& p) {
@@ -168,7 +176,10 @@ TEST(Layers, AttentionFoilsDiffer) {
   other.probs_noise.key += 1;
   EXPECT_GT(error(c.mask, other), 1e-2);
   other = c.options;
-  other.output_noise.row_step = 2;
+  other.output_noise.rows = some_rows(2 * 37);
+  EXPECT_GT(error(c.mask, other), 1e-2);
+  other = c.options;
+  other.probs_noise.rows = some_rows(2 * 37);
   EXPECT_GT(error(c.mask, other), 1e-2);
   other = c.options;
   other.heads = 4;

@@ -69,11 +69,40 @@ TEST(Noise, IndependenceTestDetectsDependence) {
   EXPECT_GT(pair_deviation(left, right, 0.1), 100);
 }
 
-TEST(Noise, RowStepSelectsASubsetOfTheRows) {
+NoiseRows rows(std::vector<uint64_t> numbers) {
+  return std::make_shared<const std::vector<uint64_t>>(std::move(numbers));
+}
+
+TEST(Noise, RowsSayWhichRowsOfTheNoiseTheseAre) {
   Noise noise = make_noise(9, 0.3);
   const at::Tensor all = noise_factors(noise, 40, 50, at::kFloat);
-  noise.row_step = 8;
+  noise.rows = rows({0, 8, 16, 24, 32});
   EXPECT_TRUE(at::equal(noise_factors(noise, 5, 50, at::kFloat), all.slice(0, 0, 40, 8)));
+  noise.rows = rows({1, 8, 16, 24, 32});
+  EXPECT_FALSE(at::equal(noise_factors(noise, 5, 50, at::kFloat), all.slice(0, 0, 40, 8)));
+}
+
+TEST(Noise, RowsFollowTheExampleAndThePosition) {
+  const tensor::Batch batch{.fields = {}, .ids = {7, 3}, .real_tokens = 0};
+  const tensor::Batch turned{.fields = {}, .ids = {3, 9, 7}, .real_tokens = 0};
+  const auto some = rows_of(batch, at::zeros({2, 4})), others = rows_of(turned, at::zeros({3, 6}));
+  for (size_t position = 0; position < 4; ++position) {
+    EXPECT_EQ((*some)[position], (*others)[12 + position]);
+    EXPECT_EQ((*some)[4 + position], (*others)[position]);
+    EXPECT_NE((*some)[position], (*some)[4 + position]);
+  }
+  EXPECT_EQ(*first_rows(others, 3), std::vector<uint64_t>({(*others)[0], (*others)[6], (*others)[12]}));
+  EXPECT_EQ(*chosen_rows(some, at::tensor({5, 2}, at::kLong)),
+            std::vector<uint64_t>({(*some)[5], (*some)[2]}));
+}
+
+TEST(Noise, EveryHeadHasItsOwn) {
+  const Noise noise = make_noise(9, 0.3);
+  const at::Tensor probs = apply_noise_by_head(at::ones({2, 3, 100, 90}), noise);
+  const at::Tensor first_head = apply_noise(at::ones({2, 100, 90}), noise);
+  EXPECT_TRUE(at::equal(probs.select(1, 0), first_head));
+  const auto drops = [&](int64_t head) { return probs.select(1, head).eq(0).to(at::kDouble); };
+  for (const int64_t head : {1, 2}) EXPECT_LT(pair_deviation(drops(0), drops(head), 0.3), 5) << head;
 }
 
 TEST(Noise, ZeroDropsNothing) {

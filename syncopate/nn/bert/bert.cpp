@@ -66,15 +66,10 @@ std::vector<tensor::RowUse> Bert::rows_used(const Batch& batch) const {
   return {{embeddings_.word, batch.at("input_ids").flatten()}};
 }
 
-void Bert::set_mode(Mode mode) {
-  mode_ = mode;
-  if (mode.training) seed_device_noise(embeddings_.word.device(), mode.noise_key);
-}
-
-Noise Bert::noise(int64_t site, double rate, int64_t row_step) const {
+Noise Bert::noise(int64_t site, double rate, NoiseRows rows) const {
   if (!mode_.training || rate <= 0) return {};
   Noise made = make_noise(mix_key(mode_.noise_key, site), rate);
-  made.row_step = row_step;
+  made.rows = std::move(rows);
   return made;
 }
 
@@ -90,7 +85,7 @@ at::Tensor Bert::embed_batch(const Batch& batch) const {
   }
   const auto run = plain_ ? plain::embed : embed;
   return run(embeddings_, ids_BL, types_BL, config_.pad_token, config_.layer_norm_eps,
-             noise(0, config_.hidden_dropout));
+             noise(0, config_.hidden_dropout, rows_BL_));
 }
 
 at::Tensor Bert::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
@@ -99,21 +94,23 @@ at::Tensor Bert::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor
   const int64_t site = 1 + layer * kSitesPerLayer;
   const bool partial = layer + 1 == config_.layers && !whole_last_layer_;
   const bool first_only = partial && reads_ == Reads::kFirst;
-  // The noise of a first position is the same when others are left out.
-  const int64_t step = first_only ? batch.at("input_ids").size(1) : 1;
+  const bool masked_only = partial && reads_ == Reads::kMasked;
+  // The noise of a position is the same when others are left out.
+  const NoiseRows asked = first_only ? first_rows(rows_BL_, batch.size()) : rows_BL_;
+  const NoiseRows fed = masked_only ? chosen_rows(rows_BL_, batch.at("masked")) : asked;
   AttentionOptions attention;
   attention.heads = config_.heads;
   attention.eps = config_.layer_norm_eps;
   attention.first_only = first_only;
-  attention.probs_noise = noise(site + kProbs, config_.attention_dropout, step);
-  attention.output_noise = noise(site + kAttentionOutput, config_.hidden_dropout, step);
+  attention.probs_noise = noise(site + kProbs, config_.attention_dropout, asked);
+  attention.output_noise = noise(site + kAttentionOutput, config_.hidden_dropout, asked);
   FeedForwardOptions feed;
   feed.activation = config_.activation;
   feed.eps = config_.layer_norm_eps;
-  feed.inner_noise = noise(site + kInner, config_.inner_dropout, step);
-  feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, step);
+  feed.inner_noise = noise(site + kInner, config_.inner_dropout, fed);
+  feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, fed);
   at::Tensor attended_BQD = (plain_ ? plain::attend : attend)(params.attention, x_BLD, mask_BL, attention);
-  if (partial && reads_ == Reads::kMasked) attended_BQD = masked_rows(attended_BQD, batch);
+  if (masked_only) attended_BQD = masked_rows(attended_BQD, batch);
   return (plain_ ? plain::feed_forward : feed_forward)(params.feed_forward, attended_BQD, feed);
 }
 
@@ -121,11 +118,15 @@ at::Tensor Bert::masked_rows(const at::Tensor& hidden_BLD, const Batch& batch) {
   return hidden_BLD.flatten(0, 1).index_select(0, batch.at("masked")).unsqueeze(0);
 }
 
-Noise Bert::head_noise(double rate) const { return noise(1 + config_.layers * kSitesPerLayer, rate); }
+Noise Bert::head_noise(double rate, const Batch& batch) const {
+  return noise(1 + config_.layers * kSitesPerLayer, rate, first_rows(rows_BL_, batch.size()));
+}
 
 at::Tensor Bert::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
+  rows_BL_ = mode_.training ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
+  if (mode_.training) seed_device_noise(embeddings_.word.device(), mode_.noise_key, batch.ids);
   const at::Tensor mask_BL = additive_mask(batch, embeddings_.word.options().requires_grad(false));
   for (int i = range.first; i < range.last; ++i) {
     if (i == 0) {

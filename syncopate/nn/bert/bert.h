@@ -25,7 +25,7 @@ class Bert : public Model {
   void set_plain(bool plain) { plain_ = plain; }
 
   std::vector<tensor::NamedTensor> parameters() const override;
-  void set_mode(Mode mode) override;
+  void set_mode(Mode mode) override { mode_ = mode; }
   int depth() const override { return static_cast<int>(config_.layers) + 2; }
   using Model::forward;
   /// The word embeddings, unless a decoder is tied to them or they are on a device where rows are not worth
@@ -52,7 +52,7 @@ class Bert : public Model {
   virtual at::Tensor head(const at::Tensor& hidden, const Batch& batch) const = 0;
 
   const at::Tensor& word_table() const { return embeddings_.word; }
-  Noise head_noise(double rate) const;
+  Noise head_noise(double rate, const Batch& batch) const;  ///< of the first positions
   double smoothing() const { return mode_.training ? smoothing_ : 0; }
   BertConfig& settings() { return config_; }
   bool whole_last_layer() const { return whole_last_layer_; }
@@ -65,7 +65,7 @@ class Bert : public Model {
     FeedForwardParams feed_forward;
   };
 
-  Noise noise(int64_t site, double rate, int64_t row_step = 1) const;
+  Noise noise(int64_t site, double rate, NoiseRows rows) const;
   at::Tensor embed_batch(const Batch& batch) const;
   at::Tensor encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
                     const Batch& batch) const;
@@ -75,6 +75,7 @@ class Bert : public Model {
   EmbeddingParams embeddings_;
   std::vector<Layer> layers_;
   Mode mode_;
+  NoiseRows rows_BL_;  ///< of the batch at hand
   double smoothing_ = 0;
   bool whole_last_layer_ = false;
   bool plain_ = false;

@@ -44,8 +44,8 @@ at::Tensor BertClassifier::pool(const at::Tensor& hidden_BLD) const {
   return at::tanh(at::linear(hidden_BLD.select(1, 0), pooler_.weight, pooler_.bias));
 }
 
-at::Tensor BertClassifier::head(const at::Tensor& hidden_BLD, const Batch&) const {
-  const Noise noise = head_noise(config().classifier_dropout.value_or(config().hidden_dropout));
+at::Tensor BertClassifier::head(const at::Tensor& hidden_BLD, const Batch& batch) const {
+  const Noise noise = head_noise(config().classifier_dropout.value_or(config().hidden_dropout), batch);
   return at::linear(apply_noise(pool(hidden_BLD), noise), classifier_.weight, classifier_.bias);
 }
 

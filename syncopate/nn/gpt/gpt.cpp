@@ -67,14 +67,11 @@ void Gpt::set_dropout(double rate) {
   config_.validate();
 }
 
-void Gpt::set_mode(Mode mode) {
-  mode_ = mode;
-  if (mode.training) seed_device_noise(words_VD_.device(), mode.noise_key);
-}
-
 Noise Gpt::noise(int64_t site, double rate) const {
   if (!mode_.training || rate <= 0) return {};
-  return make_noise(mix_key(mode_.noise_key, site), rate);
+  Noise made = make_noise(mix_key(mode_.noise_key, site), rate);
+  made.rows = rows_BL_;
+  return made;
 }
 
 at::Tensor Gpt::embed_batch(const Batch& batch) const {
@@ -113,6 +110,8 @@ at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Ten
 at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
+  rows_BL_ = mode_.training ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
+  if (mode_.training) seed_device_noise(words_VD_.device(), mode_.noise_key, batch.ids);
   const at::Tensor mask_BL = additive_mask(batch, words_VD_.options().requires_grad(false));
   for (int i = range.first; i < range.last; ++i) {
     if (i == 0) {

@@ -29,7 +29,7 @@ class Gpt final : public Model {
   void set_causal(bool causal) { causal_ = causal; }
 
   std::vector<tensor::NamedTensor> parameters() const override;
-  void set_mode(Mode mode) override;
+  void set_mode(Mode mode) override { mode_ = mode; }
   int depth() const override { return static_cast<int>(config_.layers) + 2; }
   using Model::forward;
   /// Logits [B, L, V] after the last layer, except in training: there the last layer gives its hidden state
@@ -61,6 +61,7 @@ class Gpt final : public Model {
   std::vector<Block> blocks_;
   NormParams last_norm_;
   Mode mode_;
+  NoiseRows rows_BL_;  ///< of the batch at hand
   bool plain_ = false;
   bool causal_ = true;
 };

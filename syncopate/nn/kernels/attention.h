@@ -17,6 +17,7 @@ struct Head {
   const float *q, *k, *v, *mask;
   int64_t q_at, kv_at, context_at;  ///< offsets, for the gradients too
   int64_t first_row;                ///< of probs
+  int64_t noise_row, number;        ///< the first query's row of the noise, and which of the heads this is
 };
 
 SYNCOPATE_INLINE Head head_of(const AttentionJob& job, int64_t number) {
@@ -24,10 +25,16 @@ SYNCOPATE_INLINE Head head_of(const AttentionJob& job, int64_t number) {
   const int64_t q_at = example * job.queries * job.q_stride + head * job.head_width;
   const int64_t kv_at = example * job.length * job.kv_stride + head * job.head_width;
   const int64_t context_at = (example * job.queries * job.heads + head) * job.head_width;
-  return {job.q + q_at,  job.k + kv_at,
-          job.v + kv_at, job.mask == nullptr ? nullptr : job.mask + example * job.length,
-          q_at,          kv_at,
-          context_at,    number * job.queries};
+  return {job.q + q_at,
+          job.k + kv_at,
+          job.v + kv_at,
+          job.mask == nullptr ? nullptr : job.mask + example * job.length,
+          q_at,
+          kv_at,
+          context_at,
+          number * job.queries,
+          example * job.queries,
+          head};
 }
 
 /// How many positions a block of queries that ends before `end` sees: when causal, none after its last query.
@@ -37,8 +44,9 @@ SYNCOPATE_INLINE int64_t seen_by(const AttentionJob& job, int64_t end) {
 
 /// The first `seen` scores -> probabilities (kept in `probs`) -> after noise (left in `scores`).
 template <bool kNoise>
-static void softmax_row(const AttentionJob& job, const float* mask, int64_t noise_row, int64_t seen,
-                        float* scores, float* probs) {
+static void softmax_row(const AttentionJob& job, const Head& head, int64_t query, int64_t seen, float* scores,
+                        float* probs) {
+  const float* mask = head.mask;
   Floats most = splat(-__FLT_MAX__);
   along(seen, [&](int64_t c, auto lanes) {
     Floats s = lanes.load(scores + c) * job.scale;
@@ -57,7 +65,7 @@ static void softmax_row(const AttentionJob& job, const float* mask, int64_t nois
     sum += lanes.only(e);
   });
   const float inverse = 1.0f / sum_of(sum);
-  const RowNoise noise(job.noise, noise_row);
+  const RowNoise noise(job.noise, head.noise_row + query, head.number);
   along(seen, [&](int64_t c, auto lanes) {
     const Floats p = lanes.load(scores + c) * inverse;
     if (probs != nullptr) lanes.store(probs + c, p);
@@ -78,9 +86,9 @@ static void attention(const AttentionJob& job, int64_t first, int64_t last, floa
       const int64_t seen = seen_by(job, start + rows);
       multiply({rows, seen, d, head.q + start * job.q_stride, job.q_stride, 1, turned, L, scores, L, false});
       for (int64_t i = 0; i < rows; ++i) {
-        const int64_t row = head.first_row + start + i, own = seen_by(job, start + i + 1);
-        float* probs = job.probs == nullptr ? nullptr : job.probs + row * L;
-        softmax(job, head.mask, row, own, scores + i * L, probs);
+        const int64_t query = start + i, own = seen_by(job, query + 1);
+        float* probs = job.probs == nullptr ? nullptr : job.probs + (head.first_row + query) * L;
+        softmax(job, head, query, own, scores + i * L, probs);
         for (int64_t c = own; c < seen; ++c) {
           scores[i * L + c] = 0;
           if (probs != nullptr) probs[c] = 0;
@@ -96,9 +104,9 @@ static void attention(const AttentionJob& job, int64_t first, int64_t last, floa
 /// In `grads`: the gradient of the probabilities after noise -> of the scores. In `dropped`: the
 /// probabilities after noise.
 template <bool kNoise>
-static void softmax_grad_row(const AttentionJob& job, int64_t noise_row, int64_t seen, const float* probs,
-                             float* grads, float* dropped) {
-  const RowNoise noise(job.noise, noise_row);
+static void softmax_grad_row(const AttentionJob& job, const Head& head, int64_t query, int64_t seen,
+                             const float* probs, float* grads, float* dropped) {
+  const RowNoise noise(job.noise, head.noise_row + query, head.number);
   Floats dot{};
   along(seen, [&](int64_t c, auto lanes) {
     const Floats p = lanes.load(probs + c);
@@ -137,7 +145,7 @@ static void attention_grad(const AttentionJob& job, int64_t first, int64_t last,
       const float* probs = job.probs + (head.first_row + start) * L;
       multiply({rows, seen, d, grad_out, out_row, 1, turned, L, grads, L, false});
       for (int64_t i = 0; i < rows; ++i) {
-        softmax_grad(job, head.first_row + start + i, seen, probs + i * L, grads + i * L, dropped + i * L);
+        softmax_grad(job, head, start + i, seen, probs + i * L, grads + i * L, dropped + i * L);
       }
       const float* after_noise = noise ? dropped : probs;
       const bool more = turn > 0;

@@ -14,7 +14,7 @@ struct NoiseJob {
   uint64_t key = 0;
   uint32_t drop_below = 0;
   float scale = 1;
-  int64_t row_step = 1;
+  const uint64_t* rows = nullptr;  ///< which row of the noise each row is; null: row r is r
 };
 
 /// sum = noise(sum + bias) + residual; out = (sum - mean) / deviation * weight + shift.
@@ -82,7 +82,7 @@ struct AttentionJob {
   int64_t length = 0;   ///< positions attended to
   float scale = 1;
   bool causal = false;  ///< query l sees positions 0..l alone; needs queries == length
-  NoiseJob noise;       ///< row: r * queries + query
+  NoiseJob noise;       ///< its rows: example * queries + query; each head has a noise of its own
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;

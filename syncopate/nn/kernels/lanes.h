@@ -166,8 +166,10 @@ SYNCOPATE_INLINE Tanh tanh_of(Floats x) {
 /// What the elements of one row are multiplied by: 0 or the scale. See noise_hash.h.
 class RowNoise {
  public:
-  RowNoise(const NoiseJob& job, int64_t row) : drop_below_(job.drop_below), scale_(job.scale) {
-    const uint64_t seed = row_seed(job.key, static_cast<uint64_t>(row * job.row_step));
+  RowNoise(const NoiseJob& job, int64_t row, int64_t head = 0)
+      : drop_below_(job.drop_below), scale_(job.scale) {
+    const uint64_t number = job.rows == nullptr ? static_cast<uint64_t>(row) : job.rows[row];
+    const uint64_t seed = row_seed(job.key, number, static_cast<uint64_t>(head));
     low_ = static_cast<uint32_t>(seed);
     high_ = static_cast<uint32_t>(seed >> 32);
   }

@@ -79,7 +79,7 @@ at::Tensor plain_attention(const at::Tensor& qkv_BLE, const at::Tensor& mask_BL,
     scores_BHLL = scores_BHLL.masked_fill(later_LL, -std::numeric_limits<double>::infinity());
   }
   if (mask_BL.defined()) scores_BHLL = scores_BHLL + mask_BL.view({B, 1, 1, L});
-  const at::Tensor probs_BHLL = apply_noise(at::softmax(scores_BHLL, -1), options.noise);
+  const at::Tensor probs_BHLL = apply_noise_by_head(at::softmax(scores_BHLL, -1), options.noise);
   return at::matmul(probs_BHLL, v_BHLd).transpose(1, 2).reshape({B, L, D});
 }
 

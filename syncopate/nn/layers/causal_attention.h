@@ -10,7 +10,7 @@ namespace syncopate::nn {
 
 struct CausalOptions {
   int64_t heads = 1;
-  Noise noise;         ///< of the probabilities: row (b H + h) L + query, column: the position attended to
+  Noise noise;         ///< of each head's probabilities: row b L + query, column: the position attended to
   bool causal = true;  ///< false lets every position see every other: for comparison
   bool plain = false;  ///< ATen's operations even where our kernels could run: for comparison
 };

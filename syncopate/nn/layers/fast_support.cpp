@@ -20,7 +20,7 @@ bool can_run(std::initializer_list<at::Tensor> tensors) {
 }
 
 kernels::NoiseJob noise_job(const Noise& noise) {
-  return {noise.key, noise.drop_below, noise.scale, noise.row_step};
+  return {noise.key, noise.drop_below, noise.scale, noise.rows ? noise.rows->data() : nullptr};
 }
 
 void for_rows(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& work) {

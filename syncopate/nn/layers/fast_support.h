@@ -17,7 +17,7 @@ namespace syncopate::nn::fast {
 /// Whether our kernels can take them: fp32 on the CPU, contiguous, not empty.
 bool can_run(std::initializer_list<at::Tensor> tensors);
 
-kernels::NoiseJob noise_job(const Noise& noise);
+kernels::NoiseJob noise_job(const Noise& noise);  ///< valid while the noise is
 
 /// Calls work(first, last) on parts of 0..rows-1, on several threads; rows must not depend on each other.
 void for_rows(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& work);

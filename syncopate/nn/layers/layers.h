@@ -48,7 +48,7 @@ struct AttentionOptions {
   int64_t heads = 1;
   double eps = 1e-12;
   bool first_only = false;  ///< compute the first position of each example alone: [B, 1, D]
-  Noise probs_noise;        ///< row (b H + h) Q + q, column: the position attended to
+  Noise probs_noise;        ///< of each head: row b Q + q, column: the position attended to
   Noise output_noise;       ///< row b Q + q
 };
 

@@ -49,7 +49,7 @@ at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const 
 #endif
   at::Tensor scores_BHQL = at::matmul(q_BHQd, k_BHLd.transpose(2, 3)) / std::sqrt(static_cast<double>(D / H));
   if (mask_BL.defined()) scores_BHQL = scores_BHQL + mask_BL.view({B, 1, 1, L});
-  const at::Tensor probs_BHQL = apply_noise(at::softmax(scores_BHQL, -1), options.probs_noise);
+  const at::Tensor probs_BHQL = apply_noise_by_head(at::softmax(scores_BHQL, -1), options.probs_noise);
   const at::Tensor context_BQD = at::matmul(probs_BHQL, v_BHLd).transpose(1, 2).reshape({B, Q, D});
   const at::Tensor dense_BQD = apply_noise(linear(context_BQD, params.output), options.output_noise);
   return norm(asked_BQD + dense_BQD, params.norm, options.eps);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
 #include "syncopate/nn/kernels/noise_hash.h"
 
 namespace syncopate::nn {
@@ -21,17 +23,60 @@ Noise make_noise(uint64_t key, double rate) {
   return noise;
 }
 
-at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns,
-                         const at::TensorOptions& options) {
-  // Hashing in signed 64-bit numbers, since tensors have no unsigned arithmetic: products wrap around alike,
-  // shifts to the right need their upper bits cleared.
+NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL) {
+  check(batch.size() == tokens_BL.size(0), "a batch says which examples it holds");
+  const auto length = static_cast<uint64_t>(tokens_BL.size(1));
+  auto rows = std::make_shared<std::vector<uint64_t>>();
+  rows->reserve(static_cast<size_t>(tokens_BL.numel()));
+  for (const int64_t id : batch.ids) {
+    const uint64_t first = mix(static_cast<uint64_t>(id));
+    for (uint64_t position = 0; position < length; ++position) rows->push_back(first + position);
+  }
+  return rows;
+}
+
+NoiseRows first_rows(const NoiseRows& rows_BL, int64_t examples) {
+  if (!rows_BL || examples == 0) return rows_BL;
+  auto rows = std::make_shared<std::vector<uint64_t>>();
+  const size_t length = rows_BL->size() / static_cast<size_t>(examples);
+  for (size_t at = 0; at < rows_BL->size(); at += length) rows->push_back((*rows_BL)[at]);
+  return rows;
+}
+
+NoiseRows chosen_rows(const NoiseRows& rows_BL, const at::Tensor& positions) {
+  if (!rows_BL) return rows_BL;
+  const at::Tensor on_host = positions.cpu().contiguous();
+  auto rows = std::make_shared<std::vector<uint64_t>>();
+  for (const int64_t position : std::span(on_host.data_ptr<int64_t>(), static_cast<size_t>(on_host.numel())))
+    rows->push_back(rows_BL->at(static_cast<size_t>(position)));
+  return rows;
+}
+
+namespace {
+
+int64_t wrapped(uint64_t number) { return static_cast<int64_t>(number); }
+
+/// Hashing in signed 64-bit numbers, since tensors have no unsigned arithmetic: products wrap around alike,
+/// shifts to the right need their upper bits cleared.
+at::Tensor fold(const at::Tensor& x, int shift) {
+  return x.bitwise_xor(x.bitwise_right_shift(shift).bitwise_and((int64_t{1} << (64 - shift)) - 1));
+}
+
+/// Before they are hashed: of each row of the noise.
+at::Tensor row_numbers(const Noise& noise, int64_t rows, const at::TensorOptions& options) {
+  at::Tensor numbers = at::arange(rows, at::kLong);
+  if (noise.rows) {
+    check(static_cast<int64_t>(noise.rows->size()) == rows, "one row of the noise for each row");
+    if (rows > 0) std::memcpy(numbers.data_ptr(), noise.rows->data(), noise.rows->size() * sizeof(uint64_t));
+  }
+  numbers = numbers.to(options.device());
+  return numbers.add(1).mul(wrapped(kernels::kRowStep)).add(wrapped(noise.key));
+}
+
+/// `seeds` [..., 1]: of the rows, before they are hashed.
+at::Tensor factors_of(at::Tensor seeds, const Noise& noise, int64_t columns,
+                      const at::TensorOptions& options) {
   constexpr int64_t kLow = 0xFFFFFFFF;
-  const auto fold = [](const at::Tensor& x, int shift) {
-    return x.bitwise_xor(x.bitwise_right_shift(shift).bitwise_and((int64_t{1} << (64 - shift)) - 1));
-  };
-  const auto wrapped = [](uint64_t number) { return static_cast<int64_t>(number); };
-  at::Tensor seeds = at::arange(rows, options.dtype(at::kLong).requires_grad(false)).mul(noise.row_step);
-  seeds = seeds.add(1).mul(wrapped(kernels::kRowStep)).add(wrapped(noise.key)).unsqueeze(1);
   seeds = fold(seeds, kernels::kRowShift1).mul(wrapped(kernels::kRowFactor1));
   seeds = fold(seeds, kernels::kRowShift2).mul(wrapped(kernels::kRowFactor2));
   seeds = fold(seeds, kernels::kRowShift3);
@@ -40,11 +85,18 @@ at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns,
     return x.bitwise_xor(x.bitwise_right_shift(shift)).mul(static_cast<int64_t>(factor)).bitwise_and(kLow);
   };
   at::Tensor hash = at::arange(columns, seeds.options()).mul(int64_t{kernels::kColumnStep}).bitwise_and(kLow);
-  hash = hash.unsqueeze(0).bitwise_xor(low);
+  hash = hash.bitwise_xor(low);
   hash = scramble(hash, kernels::kShift1, kernels::kFactor1).bitwise_xor(high);
   hash = scramble(hash, kernels::kShift2, kernels::kFactor2);
   hash = hash.bitwise_xor(hash.bitwise_right_shift(kernels::kShift3));
   return hash.ge(static_cast<int64_t>(noise.drop_below)).to(options.dtype()).mul(noise.scale);
+}
+
+}  // namespace
+
+at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns,
+                         const at::TensorOptions& options) {
+  return factors_of(row_numbers(noise, rows, options).unsqueeze(1), noise, columns, options);
 }
 
 at::Tensor apply_noise(const at::Tensor& x, const Noise& noise) {
@@ -54,11 +106,21 @@ at::Tensor apply_noise(const at::Tensor& x, const Noise& noise) {
   return x * noise_factors(noise, x.numel() / columns, columns, x.options()).view(x.sizes());
 }
 
-void seed_device_noise(c10::Device device, uint64_t key) {
+at::Tensor apply_noise_by_head(const at::Tensor& probs_BHQL, const Noise& noise) {
+  if (!noise.active() || probs_BHQL.numel() == 0) return probs_BHQL;
+  if (probs_BHQL.is_cuda()) return at::dropout(probs_BHQL, noise.drop_below * 0x1p-32, true);
+  const int64_t B = probs_BHQL.size(0), H = probs_BHQL.size(1), Q = probs_BHQL.size(2);
+  const at::TensorOptions options = probs_BHQL.options();
+  const at::Tensor rows_B1Q1 = row_numbers(noise, B * Q, options).view({B, 1, Q, 1});
+  const at::Tensor heads = at::arange(H, rows_B1Q1.options()).mul(wrapped(kernels::kHeadStep));
+  return probs_BHQL * factors_of(rows_B1Q1 + heads.view({H, 1, 1}), noise, probs_BHQL.size(3), options);
+}
+
+void seed_device_noise(c10::Device device, uint64_t key, std::span<const int64_t> ids) {
   if (device.is_cpu()) return;
   at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(key);
+  generator.set_current_seed(ids.empty() ? key : mix_key(key, ids.front()));
 }
 
 }  // namespace syncopate::nn

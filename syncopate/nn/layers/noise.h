@@ -3,17 +3,26 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "syncopate/tensor/batch.h"
 
 namespace syncopate::nn {
 
+/// One number for each row of a tensor: which row of the noise it is.
+using NoiseRows = std::shared_ptr<const std::vector<uint64_t>>;
+
 /// Dropout without stored masks: whether the element in `column` of row `row` is dropped is a hash of (key,
-/// row, column), so that the backward pass computes it again, and any split of the rows over threads or
-/// kernels drops the same elements.
+/// row, column), so that the backward pass computes it again. With the rows of a batch (rows_of) it depends
+/// on the example and the position in it, and not on what else is in the batch: any split over threads,
+/// micro-batches or workers drops the same elements.
 struct Noise {
   uint64_t key = 0;
   uint32_t drop_below = 0;  ///< an element is dropped where its 32-bit hash is below; 0 drops nothing
   float scale = 1;          ///< of the elements kept, so that the mean stays
-  int64_t row_step = 1;     ///< row r of the tensor at hand is row r * row_step of the noise
+  NoiseRows rows{};         ///< of the tensor at hand; null: row r is row r of the noise
 
   bool active() const { return drop_below > 0; }
 };
@@ -21,16 +30,27 @@ struct Noise {
 /// Noise that drops the share `rate` (0 <= rate < 1).
 Noise make_noise(uint64_t key, double rate);
 
+/// The rows of a batch's [B, L, ...] tensors: one for each example's id and position.
+NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL);
+/// Of these, the first of each example, as [B, ...] tensors have them.
+NoiseRows first_rows(const NoiseRows& rows_BL, int64_t examples);
+/// Of these, the ones at `positions` (int64, on any device).
+NoiseRows chosen_rows(const NoiseRows& rows_BL, const at::Tensor& positions);
+
 /// What the elements of a [rows, columns] tensor are multiplied by: 0 or `scale`. The reference that kernels
 /// must agree with, for any device; slow.
 at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns, const at::TensorOptions& options);
 
 /// `x` times its factors, taken as rows of its last dimension. Differentiable. On a GPU the library's own
-/// dropout is used, several times faster there than our hash: it drops other elements than the CPU, and
-/// replicas that share a process and a GPU draw from one stream. See seed_device_noise.
+/// dropout is used, several times faster there than our hash: it drops other elements than the CPU, by the
+/// place in the batch, and replicas that share a process and a GPU draw from one stream. See
+/// seed_device_noise.
 at::Tensor apply_noise(const at::Tensor& x, const Noise& noise);
+/// The same of probabilities, where every head has a noise of its own over the rows b * Q + q.
+at::Tensor apply_noise_by_head(const at::Tensor& probs_BHQL, const Noise& noise);
 
-/// Makes the dropouts that follow on a GPU a function of `key`; does nothing for the CPU.
-void seed_device_noise(c10::Device device, uint64_t key);
+/// Makes the dropouts that follow on a GPU a function of `key` and the first of the examples; does nothing
+/// for the CPU.
+void seed_device_noise(c10::Device device, uint64_t key, std::span<const int64_t> ids);
 
 }  // namespace syncopate::nn

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "syncopate/base/rng.h"
-
 namespace syncopate::parallel {
 namespace {
 
@@ -32,7 +30,7 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
     at::Tensor sum;
     if (i < micro.size()) {
       phase("forward");
-      replica.model.set_mode({.training = true, .noise_key = mix_key(noise_key, i)});
+      replica.model.set_mode({.training = true, .noise_key = noise_key});
       const tensor::Loss loss = loss_of(replica, device.is_cpu() ? micro[i] : micro[i].to(device));
       sum = loss.sum;
       total.sum += sum.item<double>();

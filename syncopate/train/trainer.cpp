@@ -6,6 +6,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/broadcast_text.h"
+#include "syncopate/parallel/settle.h"
 #include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
 #include "syncopate/train/rank_states.h"
@@ -106,24 +107,10 @@ bool Trainer::ends_early() {
   return result_.ended != "steps";
 }
 
-bool Trainer::buffers_differ() const {
-  return parts_.mesh.replicas.size() > 1 && !parts_.replica.model.every_rank_computes();
-}
-
 parallel::Settled Trainer::settle() {
-  const parallel::Settled settled = parts_.strategy.settle(parts_.replica);
-  if (!buffers_differ() || settled.buffers) return settled;
-  comm::Group& replicas = parts_.mesh.replicas;
-  const double workers = replicas.size();
-  for (const auto& [name, buffer] : parts_.replica.model.buffers()) {
-    if (options_.broadcast_buffers) {
-      replicas.broadcast(buffer, 0).wait();
-    } else if (buffer.is_floating_point()) {
-      at::Tensor(buffer).div_(workers);
-      replicas.all_reduce(buffer, comm::Op::kSum).wait();
-    }
-  }
-  return settled;
+  return parallel::settle(
+      parts_.strategy, parts_.replica, parts_.mesh.replicas,
+      options_.broadcast_buffers ? parallel::Buffers::kOfRankZero : parallel::Buffers::kMean);
 }
 
 std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
@@ -131,7 +118,7 @@ std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
   if (parts_.strategy.traits().counts_apart) state.push_back({"counters", counters_.tensor()});
   for (const auto& named : parts_.strategy.state()) state.push_back({"strategy." + named.name, named.tensor});
   if (parts_.mesh.world.rank() == 0) return state;  // the rest of it is there anyway
-  if (buffers_differ() && !options_.broadcast_buffers) {
+  if (parallel::buffers_differ(parts_.replica, parts_.mesh.replicas) && !options_.broadcast_buffers) {
     for (const auto& named : parts_.replica.model.buffers())
       state.push_back({"buffer." + named.name, named.tensor});
   }

@@ -84,11 +84,7 @@ class Trainer {
   int64_t restore();
   int64_t skipped_steps();     ///< by an overflow, of all ranks where each has its own; collective
   double bytes_sent_by_all();  ///< collective
-  /// Ranks may differ in what their batch norms have seen.
-  bool buffers_differ() const;
-  /// Makes every replica the model that is evaluated or is the result; of buffers it is the ranks' mean, or
-  /// rank 0's where those are broadcast. Collective.
-  parallel::Settled settle();
+  parallel::Settled settle();  ///< makes every replica the model that is evaluated; collective
   /// What a checkpoint must hold of this rank beside what rank 0 saves for all.
   std::vector<tensor::NamedTensor> state_of_rank();
   bool due(int64_t every, int64_t steps_done) const;  ///< `every` 0: at the end of an epoch

@@ -4,6 +4,7 @@
 
 #include "syncopate/parallel/engines/local_engine.h"
 #include "syncopate/parallel/make.h"
+#include "syncopate/parallel/settle.h"
 #include "syncopate/train/trainer.h"
 #include "tests/contract/ranks.h"
 
@@ -146,6 +147,47 @@ TEST(BuffersAlone, OneRankKeepsItsOwn) {
   const std::vector<Seen> all = train(1, true);
   EXPECT_EQ(all[0].left, all[0].after.back());
   for (size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].before[i], all[0].after[i - 1]);
+}
+
+/// What is left of buffers that began as (1 + rank, 10 + rank) in a replica of each rank.
+std::vector<std::pair<double, int64_t>> settled(int ranks, const std::string& strategy,
+                                                parallel::Buffers buffers) {
+  std::vector<std::pair<double, int64_t>> left(static_cast<size_t>(ranks));
+  test::run_ranks(ranks, [&](comm::Group& group) {
+    Running model;
+    tensor::FlatParams params(model.parameters());
+    const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
+    parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
+    const auto made = parallel::make_strategy({.name = strategy}, group);
+    made.strategy->start(replica);
+    const auto held = model.buffers();
+    held[0].tensor.fill_(1 + group.rank());
+    held[1].tensor.fill_(10 + group.rank());
+    parallel::settle(*made.strategy, replica, group, buffers);
+    left[static_cast<size_t>(group.rank())] = {held[0].tensor.item<double>(), held[1].tensor.item<int64_t>()};
+  });
+  return left;
+}
+
+TEST(SettledBuffers, AreAlikeOnAllRanks) {
+  using Left = std::vector<std::pair<double, int64_t>>;
+  EXPECT_EQ(settled(3, "all-reduce", parallel::Buffers::kMean), Left(3, {2, 10})) << "a count has no mean";
+  EXPECT_EQ(settled(3, "all-reduce", parallel::Buffers::kOfRankZero), Left(3, {1, 10}));
+  EXPECT_EQ(settled(1, "all-reduce", parallel::Buffers::kMean), Left(1, {1, 10}));
+}
+
+TEST(SettledBuffers, StrategysSettleAloneLeavesThemApart) {
+  test::run_ranks(2, [](comm::Group& group) {
+    Running model;
+    tensor::FlatParams params(model.parameters());
+    const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
+    parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
+    const auto made = parallel::make_strategy({.name = "all-reduce"}, group);
+    made.strategy->start(replica);
+    model.buffers()[1].tensor.fill_(10 + group.rank());
+    made.strategy->settle(replica);
+    EXPECT_EQ(model.buffers()[1].tensor.item<int64_t>(), 10 + group.rank()) << "the foil";
+  });
 }
 
 }  // namespace

@@ -185,6 +185,9 @@ void LocalSteps::wait_for_exchanges() {
 Settled LocalSteps::settle(Replica& replica) {
   if (done() == 0) return {};  // the steps so far were common ones
   if (!replicas_are_equal()) take_mean(replica);
+  for (const auto& [name, buffer] : replica.model.buffers()) {  // a count has no mean
+    if (group_.size() > 1 && !buffer.is_floating_point()) group_.broadcast(buffer, 0).wait();
+  }
   return {.model = model_name(), .buffers = true};
 }
 

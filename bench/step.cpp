@@ -137,6 +137,7 @@ double products_ms(const Options& options, const nn::BertConfig& config) {
 class NoData : public data::Dataset {
  public:
   int64_t size() const override { return 1; }
+  uint64_t fingerprint() const override { return 1; }
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t) const override {
     tensor::Batch batch;
     batch.ids.assign(ids.begin(), ids.end());

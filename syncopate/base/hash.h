@@ -2,10 +2,19 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace syncopate {
 
 /// A 64-bit checksum: finds damage, does not resist an attacker. `seed` chains pieces.
 uint64_t checksum(std::string_view bytes, uint64_t seed = 0);
+
+/// The same of an array of whole numbers, or of structs of them.
+template <typename Plain>
+uint64_t checksum_of(const std::vector<Plain>& values, uint64_t seed = 0) {
+  static_assert(std::has_unique_object_representations_v<Plain>, "no bytes between members");
+  return checksum({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Plain)}, seed);
+}
 
 }  // namespace syncopate

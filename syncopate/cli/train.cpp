@@ -169,7 +169,10 @@ Command add_train(CLI::App& program, char** argv) {
                   "rendezvous address HOST:PORT of rank 0, when started by hand");
   app->add_option("--out", arguments->out,
                   "folder for the run (default: runs/<name made from the settings>)");
-  app->add_flag("--resume", arguments->resume, "resume the run in the folder from its checkpoint");
+  app->add_flag(
+      "--resume", arguments->resume,
+      "resume the run in the folder from its checkpoint; with --out also on another number of workers, with "
+      "the same global batches");
   app->add_flag("--json", arguments->json, "print the result as the last line of standard output");
   app->add_option("--set", arguments->assignments, "name=value: any setting listed below; can be repeated");
   std::string footer = "Settings for --set and experiment files:\n";

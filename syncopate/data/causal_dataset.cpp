@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/data/token_stream.h"
 
 namespace syncopate::data {
@@ -55,6 +56,10 @@ tensor::Batch CausalDataset::collate(std::span<const int64_t> ids, uint64_t) con
   }
   batch.fields = {{"input_ids", input_ids}, {"attention_mask", mask}, {"labels", labels}};
   return batch;
+}
+
+uint64_t CausalDataset::fingerprint() const {
+  return checksum_of(std::vector<int64_t>{max_length_, blocks_}, checksum_of(stream_));
 }
 
 }  // namespace syncopate::data

@@ -24,6 +24,7 @@ class CausalDataset : public Dataset {
   /// "input_ids", "attention_mask" and "labels" [B, L], int64, L the longest of the batch. The labels are the
   /// words at the same places, -100 where the batch is padded: the model shifts them.
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
+  uint64_t fingerprint() const override;
 
   int64_t tokens() const { return static_cast<int64_t>(stream_.size()); }  ///< of all blocks
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
 
 namespace syncopate::data {
@@ -105,5 +106,7 @@ tensor::Batch ImageDataset::collate(std::span<const int64_t> ids, uint64_t draw)
   batch.fields = {{"images", images}, {"labels", labels}};
   return batch;
 }
+
+uint64_t ImageDataset::fingerprint() const { return checksum_of(set_.labels, checksum_of(set_.pixels)); }
 
 }  // namespace syncopate::data

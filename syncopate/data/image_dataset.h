@@ -31,6 +31,7 @@ class ImageDataset : public Dataset {
 
   /// "images" [B, C, H, W], float32, normalised; "labels" [B], int64.
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
+  uint64_t fingerprint() const override;
 
  private:
   /// Where the crop begins in the padded image, and whether it is mirrored.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/data/token_stream.h"
 
@@ -134,6 +135,10 @@ tensor::Batch MaskedDataset::collate(std::span<const int64_t> ids, uint64_t draw
                   {"masked", at::tensor(masked, options)},
                   {"labels", at::tensor(labels, options)}};
   return batch;
+}
+
+uint64_t MaskedDataset::fingerprint() const {
+  return checksum_of(std::vector<int64_t>{options_.max_length, blocks_}, checksum_of(stream_));
 }
 
 }  // namespace syncopate::data

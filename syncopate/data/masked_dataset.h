@@ -35,6 +35,7 @@ class MaskedDataset : public Dataset {
   /// [M], the chosen places as row * L + column, ascending; "labels" [M], the words that stood there; all
   /// int64.
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
+  uint64_t fingerprint() const override;
 
   int64_t tokens() const {
     return static_cast<int64_t>(stream_.size());

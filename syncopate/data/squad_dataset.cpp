@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
 
 namespace syncopate::data {
 namespace {
@@ -148,6 +149,16 @@ tensor::Batch SquadDataset::collate(std::span<const int64_t> ids, uint64_t) cons
                   {"starts", starts},
                   {"ends", ends}};
   return batch;
+}
+
+uint64_t SquadDataset::fingerprint() const {
+  uint64_t sum = 0;
+  for (const AskedQuestion& question : questions_) {
+    sum = checksum_of(question.ids, sum);
+    sum = checksum_of(std::vector<int64_t>{question.context, question.first_feature}, sum);
+  }
+  for (const Context& context : contexts_) sum = checksum(context.text, sum);
+  return checksum_of(features_, sum);
 }
 
 }  // namespace syncopate::data

@@ -35,6 +35,7 @@ class SquadDataset : public Dataset {
   /// [B]: where the first answer begins and ends, both 0 ([CLS]) when it is not wholly in the window or there
   /// is none; all int64.
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
+  uint64_t fingerprint() const override;
 
   int64_t questions() const { return static_cast<int64_t>(questions_.size()); }
   int64_t question_of(int64_t feature) const { return at(feature).question; }

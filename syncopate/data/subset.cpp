@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
 
 namespace syncopate::data {
 
@@ -23,5 +24,7 @@ tensor::Batch Subset::collate(std::span<const int64_t> ids, uint64_t draw) const
   batch.ids.assign(ids.begin(), ids.end());
   return batch;
 }
+
+uint64_t Subset::fingerprint() const { return checksum_of(ids_, whole_->fingerprint()); }
 
 }  // namespace syncopate::data

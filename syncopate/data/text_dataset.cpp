@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
 
 namespace syncopate::data {
 
@@ -58,6 +59,10 @@ tensor::Batch TextDataset::collate(std::span<const int64_t> ids, uint64_t) const
   batch.fields = {
       {"input_ids", input_ids}, {"token_type_ids", types}, {"attention_mask", mask}, {"labels", labels}};
   return batch;
+}
+
+uint64_t TextDataset::fingerprint() const {
+  return checksum_of(labels_, checksum_of(seconds_, checksum_of(starts_, checksum_of(words_))));
 }
 
 }  // namespace syncopate::data

@@ -24,6 +24,7 @@ class TextDataset : public Dataset {
   /// "input_ids", "token_type_ids", "attention_mask" [B, L], L the longest of the batch (0 rows and columns
   /// without examples), and "labels" [B]; all int64.
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
+  uint64_t fingerprint() const override;
 
   int64_t length(int64_t id) const;  ///< words of an example, special ones included
   int64_t tokens() const { return static_cast<int64_t>(words_.size()); }  ///< of all examples

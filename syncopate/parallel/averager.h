@@ -7,6 +7,7 @@
 
 #include "syncopate/comm/group.h"
 #include "syncopate/parallel/replica.h"
+#include "syncopate/parallel/state.h"
 
 namespace syncopate::parallel {
 
@@ -30,8 +31,8 @@ class Averager {
   virtual void begin(int64_t /*step*/) {}
   /// In place. Every rank starts the same pieces in the same order; several may be under way.
   virtual comm::Pending start(Piece piece) = 0;
-  /// What a checkpoint must hold of this rank, to be written into in place when resuming. After `attach`.
-  virtual std::vector<tensor::NamedTensor> state() { return {}; }
+  /// What a checkpoint must hold. After `attach`.
+  virtual std::vector<StateTensor> state() { return {}; }
 };
 
 }  // namespace syncopate::parallel

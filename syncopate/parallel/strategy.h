@@ -5,6 +5,7 @@
 
 #include "syncopate/comm/group.h"
 #include "syncopate/parallel/replica.h"
+#include "syncopate/parallel/state.h"
 #include "syncopate/parallel/step.h"
 
 namespace syncopate::parallel {
@@ -13,6 +14,8 @@ namespace syncopate::parallel {
 struct Traits {
   /// Between exchanges parameters and optimizer state may differ from rank to rank.
   bool replicas_differ = false;
+  /// The same of optimizer state alone.
+  bool optimizers_differ = false;
   /// Every rank counts optimizer steps, and scales its loss, by itself.
   bool counts_apart = false;
 };
@@ -51,11 +54,13 @@ class Strategy {
   /// Makes every replica's parameters those of the one model. Collective. A caller that goes on training puts
   /// back what it had.
   virtual Settled settle(Replica&) { return {}; }
-  /// What a checkpoint must hold of this rank beside the replica, to be written into in place when resuming.
-  /// After `start`.
-  virtual std::vector<tensor::NamedTensor> state() { return {}; }
+  /// What a checkpoint must hold beside the replica. After `start`.
+  virtual std::vector<StateTensor> state() { return {}; }
   /// A run that resumes has written into the replica and into what `state` gave. Collective.
   virtual void resumed(Replica&) {}
+  /// Before that, where it resumes on another number of ranks: what is a rank's own is as `start` left it.
+  /// Throws ConfigError, on every rank, where the run cannot go on so.
+  virtual void resized(int /*ranks_before*/) {}
   /// Nothing will be asked of this strategy any more: whoever serves it may go.
   virtual void leave() {}
 };

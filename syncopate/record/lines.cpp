@@ -29,6 +29,7 @@ LineFile::LineFile(std::filesystem::path path, int64_t keep) : path_(std::move(p
     const std::vector<std::string> lines = read_lines(path_, "record");
     const size_t count = std::min(lines.size(), static_cast<size_t>(keep));
     for (size_t i = 0; i < count; ++i) kept += lines[i] + "\n";
+    kept_ = static_cast<int64_t>(count);
   }
   write_file_atomically(path_, kept);
   file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);

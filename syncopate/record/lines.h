@@ -19,10 +19,12 @@ class LineFile {
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
   void write(std::string_view line);
+  int64_t kept() const { return kept_; }  ///< lines that were there
 
  private:
   std::filesystem::path path_;
   int file_ = -1;
+  int64_t kept_ = 0;
 };
 
 /// The lines of a file; an unfinished last line is left out.

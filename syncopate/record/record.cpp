@@ -85,7 +85,9 @@ Json to_json(const RunRecord& r) {
             {"train_seconds", r.train_seconds},
             {"epochs", epochs},
             {"eval", r.eval ? to_json(*r.eval) : Json()},
-            {"run_dir", r.run_dir}};
+            {"run_dir", r.run_dir},
+            {"data_hash", r.data_hash},
+            {"start_hash", r.start_hash}};
   if (!r.updates.empty()) json["updates"] = r.updates;
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
   if (!r.shares.empty()) json["shares"] = r.shares;
@@ -157,6 +159,8 @@ RunRecord run_from_json(const Json& j) {
   if (!j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
   j.at("run_dir").get_to(r.run_dir);
   r.codec = j.value("codec", "none");
+  r.data_hash = j.value("data_hash", "");
+  r.start_hash = j.value("start_hash", "");
   r.updates = j.value("updates", std::vector<int64_t>());
   r.staleness = j.value("staleness", std::vector<std::vector<int64_t>>());
   r.shares = j.value("shares", std::vector<int64_t>{});

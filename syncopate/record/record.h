@@ -76,6 +76,9 @@ struct RunRecord {
   std::vector<EpochRecord> epochs;
   std::optional<EvalRecord> eval;
   std::string run_dir;
+  /// Checksums of what was trained and tested on, and of the model before the first step: alike in runs that
+  /// can be compared.
+  std::string data_hash, start_hash;
   bool operator==(const RunRecord&) const = default;
 };
 

@@ -115,7 +115,8 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
   std::optional<train::BalanceOptions> balance = options_.balance;
   if (!balance && spec_.train.balance) balance = train::BalanceOptions{.every = spec_.train.balance_every};
   nlohmann::ordered_json environment = options_.environment;
-  environment["steps"] = steps_;  // the schedule depends on it
+  // The schedule depends on it.
+  environment["steps"] = (steps_ + updates_per_step_ - 1) / updates_per_step_;
   train::Trainer trainer({.replica = replica_,
                           .engine = *engine_,
                           .strategy = *strategy_.strategy,

@@ -35,17 +35,26 @@ void Recorder::phase(int64_t step, const char* phase) {
   if (fault_ && fault_->rank == rank_) inject(*fault_, step, phase);
 }
 
-void Recorder::resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) {
-  open(step, own, evals);
-  first_step_ = step;
+void Recorder::resumed(const train::ResumePoint& point) {
+  const auto own = [&](int rank) {
+    if (point.own.empty()) return point.recorded;
+    return static_cast<size_t>(rank) < point.own.size() ? point.own[static_cast<size_t>(rank)] : 0;
+  };
+  open(point.recorded, own(rank_), point.evals);
+  if (point.own.empty()) {
+    // One that was not there, or whose file is lost: line k is step k's all the same.
+    for (int64_t line = loss_lines_->kept(); line < point.recorded; ++line) loss_lines_->write("nan");
+  }
+  first_step_ = point.step;
   if (!first()) return;
+  // What ranks that are no more wrote after the checkpoint did not happen.
+  for (int rank = point.ranks; std::filesystem::exists(folder_.losses(rank)); ++rank)
+    record::LineFile(folder_.losses(rank), own(rank));
   for (const std::string& line : record::read_lines(folder_.steps(), "record")) {
     steps_.push_back(record::step_from_json(nlohmann::ordered_json::parse(line)));
   }
-  progress_.say(fmt::format("resumed after step {}", step));
-  for (const std::string& note : notes) {
-    progress_.say(fmt::format("note: {}, so the run is not bit for bit what it would have been", note));
-  }
+  progress_.say(fmt::format("resumed after step {}", point.step));
+  for (const std::string& note : point.notes) progress_.say("note: " + note);
 }
 
 void Recorder::step(const record::StepRecord& record, double own_loss) {

@@ -22,7 +22,7 @@ class Recorder : public train::Listener {
            Progress::Style style, std::function<bool()> stop_requested, std::optional<spec::Fault> fault);
 
   void phase(int64_t step, const char* phase) override;
-  void resumed(int64_t step, int64_t own, int64_t evals, const std::vector<std::string>& notes) override;
+  void resumed(const train::ResumePoint& point) override;
   void step(const record::StepRecord& record, double own_loss) override;
   void update(const record::StepRecord& record, double own_loss) override;
   void updates(const std::vector<record::StepRecord>& records) override;

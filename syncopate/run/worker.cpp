@@ -8,6 +8,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/metered.h"
@@ -96,6 +97,7 @@ class Worker {
     membership_.status(-1, "loading");
     tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
     if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
+    data_hash_ = data_hash(setup);
     const at::Device device = parse_device(spec_.compute.device);
     const PrecisionChoice precision = agree_on_precision(device, group);
     if (!precision.note.empty()) setup.notes.push_back(precision.note);
@@ -106,7 +108,7 @@ class Worker {
                                   .precision = precision.used,
                                   .with_servers = spec_.servers() > 0 ? &world : nullptr,
                                   .checkpoint = folder_.checkpoint(),
-                                  .inputs = inputs_of(setup),
+                                  .inputs = inputs_of(setup, data_hash_),
                                   .environment = compute_.to_json()});
     const int64_t steps = assembly.steps();
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
@@ -149,16 +151,29 @@ class Worker {
   }
 
   void choose_folder_together(comm::Group& group) {
-    std::string path = options_.out;
+    folder_.path = options_.out;
     if (group.rank() == 0 && !options_.folder_is_ready) {
-      path = spec::choose_folder(spec_, options_.out, options_.resume).path.string();
+      folder_ = spec::choose_folder(spec_, options_.out, options_.resume);
+    } else if (group.rank() == 0 && options_.resume) {
+      spec::resume_settings(spec_, folder_);
     }
-    folder_.path = comm::broadcast_text(group, path, 0);
+    // Others may not see the folder: rank 0 tells them what a run that resumes has its batches from.
+    nlohmann::json chosen{folder_.path.string(), spec_.train.batch_size, spec_.train.global_batch};
+    chosen = nlohmann::json::parse(comm::broadcast_text(group, chosen.dump(), 0));
+    folder_.path = chosen.at(0).get<std::string>();
+    spec_.train.batch_size = chosen.at(1);
+    spec_.train.global_batch = chosen.at(2);
   }
 
-  static nlohmann::ordered_json inputs_of(const tasks::TaskSetup& setup) {
+  static std::string data_hash(const tasks::TaskSetup& setup) {
+    return fmt::format(
+        "{:016x}", checksum_of(std::vector<uint64_t>{setup.train->fingerprint(), setup.test->fingerprint()}));
+  }
+
+  static nlohmann::ordered_json inputs_of(const tasks::TaskSetup& setup, const std::string& data_hash) {
     return {{"training examples", setup.train->size()},
             {"test examples", setup.test->size()},
+            {"data", data_hash},
             {"vocabulary", setup.fingerprint}};
   }
 
@@ -227,6 +242,8 @@ class Worker {
     record.skipped_steps = trained.skipped;
     record.shares = trained.shares;
     record.ended = trained.ended;
+    record.data_hash = data_hash_;
+    record.start_hash = trained.start_hash;
     spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
     write_file_atomically(folder_.done(), "");
@@ -239,6 +256,7 @@ class Worker {
   ComputeSetup compute_;
   comm::Membership membership_;
   record::RunFolder folder_;
+  std::string data_hash_;
 };
 
 }  // namespace

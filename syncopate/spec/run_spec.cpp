@@ -102,7 +102,8 @@ bool may_change_on_resume(const std::string& field) {
                                           "strategy.servers", "compute.threads",  "compute.loader_threads",
                                           "train.save_every", "train.eval_batch", "train.eval_every",
                                           "train.steps",      "train.epochs",     "task.data",
-                                          "model.vocab",      "train.patience",   "train.time_limit"};
+                                          "model.vocab",      "train.patience",   "train.time_limit",
+                                          "comm.workers"};
   return free.contains(field);
 }
 

@@ -158,8 +158,9 @@ struct RunSpec {
   void validate() const;
 };
 
-/// Settings that may change when a run resumes: where things are, how often to look, and how long to go on
-/// (which changes the schedule, and is noted). Anything else must be equal.
+/// Settings that may change when a run resumes: where things are, how often to look, how long to go on (which
+/// changes the schedule, and is noted), and how many workers share a global batch. Anything else must be
+/// equal.
 bool may_change_on_resume(const std::string& field);
 
 }  // namespace syncopate::spec

@@ -15,7 +15,7 @@
 namespace syncopate::train {
 namespace {
 
-constexpr std::string_view kFormat = "syncopate-checkpoint-2";
+constexpr std::string_view kFormat = "syncopate-checkpoint-3";
 /// Stands in the place of the checksum in the header that is summed.
 constexpr std::string_view kNoSum = "0000000000000000";
 
@@ -78,21 +78,6 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
     damaged(path, "its checksum does not match");
   checkpoint.state = nlohmann::ordered_json::parse(metadata["state"]);
   return checkpoint;
-}
-
-void restore_tensors(const std::vector<tensor::NamedTensor>& from,
-                     const std::vector<tensor::NamedTensor>& into, const std::filesystem::path& path) {
-  for (const auto& [name, target] : into) {
-    const tensor::NamedTensor* found = nullptr;
-    for (const auto& candidate : from) found = candidate.name == name ? &candidate : found;
-    if (found == nullptr || found->tensor.sizes() != target.sizes()) {
-      throw DataError(
-          "the checkpoint {} does not fit this run: {} is {}; resume with the model and optimizer it was "
-          "made with",
-          path.string(), name, found == nullptr ? "missing" : "of another shape");
-    }
-    at::Tensor(target).detach().copy_(found->tensor);
-  }
 }
 
 }  // namespace syncopate::train

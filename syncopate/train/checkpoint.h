@@ -22,8 +22,4 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
 /// Throws DataError when the file is missing, damaged in any byte, or of an older format.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
-/// Copies `from` into `into` by name, in place; throws DataError when names or shapes differ.
-void restore_tensors(const std::vector<tensor::NamedTensor>& from,
-                     const std::vector<tensor::NamedTensor>& into, const std::filesystem::path& path);
-
 }  // namespace syncopate::train

@@ -123,11 +123,11 @@ class FreeLoop : public Loop {
     return progress;
   }
 
-  int64_t own_steps(int64_t done) const override {
-    return updates_.empty() ? done : updates_.at(static_cast<size_t>(parts_.mesh.world.rank()));
-  }
   const std::vector<int64_t>& updates() const override { return updates_; }
-  void restore_updates(std::vector<int64_t> updates) override { updates_ = std::move(updates); }
+  void restore_updates(std::vector<int64_t> updates) override {
+    updates_ = std::move(updates);
+    updates_.resize(std::max(updates_.size(), static_cast<size_t>(parts_.mesh.world.size())));
+  }
   std::vector<std::vector<int64_t>> staleness() override { return strategy_.staleness(); }
 
  private:
@@ -149,7 +149,7 @@ class FreeLoop : public Loop {
     for (const auto& header : headers) most = std::max(most, header[0].rows);
     mine.resize(static_cast<size_t>(most));  // all_gather takes as many of every rank
     const auto rows = gather_all(group, mine);
-    updates_.resize(static_cast<size_t>(group.size()));
+    updates_.resize(std::max(updates_.size(), rows.size()));
     std::vector<UpdateRow> all;
     for (size_t rank = 0; rank < rows.size(); ++rank) {
       const int64_t count = headers[rank][0].rows;

@@ -8,15 +8,23 @@
 
 namespace syncopate::train {
 
+/// Where a run goes on.
+struct ResumePoint {
+  int64_t step = 0;          ///< steps of the run so far
+  int64_t recorded = 0;      ///< of steps or updates on record; not `step` where updates had another size
+  std::vector<int64_t> own;  ///< by rank, also of those that are no more: updates that it made; empty: all
+                             ///< ranks make every step
+  int64_t evals = 0;
+  int ranks = 1;                   ///< now
+  std::vector<std::string> notes;  ///< what differs from the run that stopped
+};
+
 /// What a run is told about while it goes on; called on every rank, in the training thread.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void phase(int64_t /*step*/, const char* /*phase*/) {}
-  /// The run goes on after `step` steps; `notes` say what differs from the machine that stopped.
-  /// Of the steps this rank made `own` itself (all of them, where ranks keep in step).
-  virtual void resumed(int64_t /*step*/, int64_t /*own*/, int64_t /*evals*/,
-                       const std::vector<std::string>& /*notes*/) {}
+  virtual void resumed(const ResumePoint&) {}
   virtual void step(const record::StepRecord&, double /*own_loss*/) {}
   /// Where workers run free: an update of this rank, as it happens; and all ranks' updates since the last
   /// such call, in order, when they have met again.

@@ -61,9 +61,7 @@ class Loop {
   virtual ~Loop() = default;
   /// From step number `step` (from 0) to the next such moment. Collective.
   virtual Advance advance(int64_t step) = 0;
-  /// Of the first `done` steps of the run, how many this rank made.
-  virtual int64_t own_steps(int64_t done) const { return done; }
-  /// By worker: how many updates it made; empty where all make every step.
+  /// By worker: how many updates it made, those counted that are no more; empty where all make every step.
   virtual const std::vector<int64_t>& updates() const;
   virtual void restore_updates(std::vector<int64_t> /*updates*/) {}
   /// By worker: how stale its updates were; empty where none can be. Collective.

@@ -5,11 +5,9 @@
 #include <cmath>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/parallel/settle.h"
-#include "syncopate/train/checkpoint.h"
 #include "syncopate/train/evaluate.h"
-#include "syncopate/train/rank_states.h"
 
 namespace syncopate::train {
 namespace {
@@ -21,14 +19,16 @@ namespace {
       step);
 }
 
-/// The tensors that a checkpoint holds: what `save` writes and `restore` fills.
-std::vector<tensor::NamedTensor> state_of(const parallel::Replica& replica) {
-  std::vector<tensor::NamedTensor> tensors{{"parameters", replica.params.values}};
-  for (const auto& named : replica.model.buffers()) tensors.push_back({"buffer." + named.name, named.tensor});
-  for (const auto& named : replica.optimizer.state()) {
-    tensors.push_back({"optimizer." + named.name, named.tensor});
+/// Of parameters and buffers by name: alike for every strategy and number of workers.
+std::string hash_of(const nn::Model& model) {
+  uint64_t hash = 0;
+  for (const auto& tensors : {model.parameters(), model.buffers()}) {
+    for (const auto& [name, tensor] : tensors) {
+      const at::Tensor values = tensor.detach().to(at::kCPU).contiguous();
+      hash = checksum({static_cast<const char*>(values.data_ptr()), values.nbytes()}, checksum(name, hash));
+    }
   }
-  return tensors;
+  return fmt::format("{:016x}", hash);
 }
 
 }  // namespace
@@ -58,6 +58,7 @@ Trainer::Trainer(Parts parts, TrainerOptions options)
 
 TrainResult Trainer::run(bool resume) {
   parts_.strategy.start(parts_.replica);
+  start_hash_ = hash_of(parts_.replica.model);
   const int64_t first = resume ? restore() : 0;
   parts_.loader.seek(first);
   result_.steps = first;
@@ -79,12 +80,14 @@ TrainResult Trainer::run(bool resume) {
   if (parts_.replica.loss_scale != nullptr) result_.skipped = skipped_steps();
   result_.updates = loop_->updates();
   result_.staleness = loop_->staleness();
+  result_.start_hash = start_hash_;
   parts_.strategy.leave();
   return result_;
 }
 
 int64_t Trainer::advance() {
   const Advance progress = loop_->advance(result_.steps);
+  recorded_ += progress.done - result_.steps;
   result_.steps = progress.done;
   result_.interrupted = progress.interrupted && progress.done < options_.steps;  // else nothing was left
   time_is_up_ = progress.time_is_up;
@@ -107,27 +110,16 @@ bool Trainer::ends_early() {
   return result_.ended != "steps";
 }
 
-parallel::Settled Trainer::settle() {
-  return parallel::settle(
-      parts_.strategy, parts_.replica, parts_.mesh.replicas,
-      options_.broadcast_buffers ? parallel::Buffers::kOfRankZero : parallel::Buffers::kMean);
+Trained Trainer::trained() const {
+  return {.replica = parts_.replica,
+          .strategy = parts_.strategy,
+          .group = parts_.mesh.replicas,
+          .buffers = options_.broadcast_buffers ? parallel::Buffers::kOfRankZero : parallel::Buffers::kMean};
 }
 
-std::vector<tensor::NamedTensor> Trainer::state_of_rank() {
-  std::vector<tensor::NamedTensor> state;
-  if (parts_.strategy.traits().counts_apart) state.push_back({"counters", counters_.tensor()});
-  for (const auto& named : parts_.strategy.state()) state.push_back({"strategy." + named.name, named.tensor});
-  if (parts_.mesh.world.rank() == 0) return state;  // the rest of it is there anyway
-  if (parallel::buffers_differ(parts_.replica, parts_.mesh.replicas) && !options_.broadcast_buffers) {
-    for (const auto& named : parts_.replica.model.buffers())
-      state.push_back({"buffer." + named.name, named.tensor});
-  }
-  if (parts_.strategy.traits().replicas_differ) {
-    for (const auto& named : state_of(parts_.replica)) {
-      if (!named.name.starts_with("buffer.")) state.push_back(named);
-    }
-  }
-  return state;
+parallel::Settled Trainer::settle() {
+  const Trained all = trained();
+  return parallel::settle(all.strategy, all.replica, all.group, all.buffers);
 }
 
 int64_t Trainer::skipped_steps() {
@@ -185,94 +177,106 @@ void Trainer::evaluate_now(int64_t steps_done) {
 void Trainer::save(int64_t steps_done) {
   if (options_.checkpoint.empty()) return;
   parts_.listener.phase(steps_done, "checkpoint");
-  counters_.note(parts_.replica);
-  const std::vector<tensor::NamedTensor> own = gather_states(parts_.mesh.world, state_of_rank());
-  const double bytes_sent = bytes_sent_by_all();
-  if (parts_.mesh.world.rank() == 0) {
-    Checkpoint checkpoint;
-    checkpoint.tensors = state_of(parts_.replica);
-    checkpoint.tensors.insert(checkpoint.tensors.end(), own.begin(), own.end());
-    nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
-    for (const auto& epoch : result_.epochs) epochs.push_back(record::to_json(epoch));
-    checkpoint.state = {{"steps_done", steps_done},
-                        {"optimizer_steps", parts_.replica.optimizer.steps_done()},
-                        {"loader_step", steps_done},
-                        {"seed", options_.seed},
-                        {"bytes_sent", bytes_sent},
-                        {"seconds", result_.seconds},
-                        {"updates", loop_->updates()},
-                        {"evals", evals_},
-                        {"control", control_.state()},
-                        {"eval", result_.eval ? record::to_json(*result_.eval) : nlohmann::ordered_json()},
-                        {"epoch", sums_.epoch},
-                        {"epoch_loss", sums_.loss},
-                        {"epoch_count", sums_.count},
-                        {"epoch_seconds", sums_.seconds},
-                        {"epochs", epochs},
-                        {"inputs", options_.inputs},
-                        {"environment", options_.environment}};
-    if (const auto* scale = parts_.replica.loss_scale) {
-      const auto [value, good_steps, skipped] = scale->state();
-      checkpoint.state["loss_scale"] = {value, good_steps, skipped};
-    }
-    if (balance_) checkpoint.state["shares"] = balance_->shares();
-    save_checkpoint(options_.checkpoint, checkpoint);
-  }
+  ValuesPart own("trainer", [this] { return progress(); }, {});
+  ReplicaParts replica(trained());
+  save_checkpoint(options_.checkpoint, parts_.mesh.world, replica.and_then(own));
   parts_.listener.saved(steps_done);
 }
 
+nlohmann::ordered_json Trainer::progress() {
+  nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
+  for (const auto& epoch : result_.epochs) epochs.push_back(record::to_json(epoch));
+  nlohmann::ordered_json progress{
+      {"steps_done", result_.steps},
+      {"recorded", recorded_},
+      {"batch", parts_.loader.global_batch()},
+      {"steps_per_epoch", parts_.loader.steps_per_epoch()},
+      {"seed", options_.seed},
+      {"start_hash", start_hash_},
+      {"bytes_sent", bytes_sent_by_all()},
+      {"seconds", result_.seconds},
+      {"updates", loop_->updates()},
+      {"evals", evals_},
+      {"control", control_.state()},
+      {"eval", result_.eval ? record::to_json(*result_.eval) : nlohmann::ordered_json()},
+      {"epoch", sums_.epoch},
+      {"epoch_loss", sums_.loss},
+      {"epoch_count", sums_.count},
+      {"epoch_seconds", sums_.seconds},
+      {"epochs", epochs},
+      {"inputs", options_.inputs},
+      {"environment", options_.environment}};
+  if (balance_) progress["shares"] = balance_->shares();
+  return progress;
+}
+
 int64_t Trainer::restore() {
-  // Rank 0 alone reads the file: other machines need not see it.
-  Checkpoint checkpoint;
-  std::string text;
-  const std::vector<tensor::NamedTensor> into = state_of(parts_.replica);
-  if (parts_.mesh.world.rank() == 0) {
-    checkpoint = load_checkpoint(options_.checkpoint);
-    restore_tensors(checkpoint.tensors, into, options_.checkpoint);
-    text = checkpoint.state.dump();
+  ValuesPart own(
+      "trainer", [] { return nlohmann::ordered_json(); },
+      [this](const nlohmann::ordered_json& progress, Resumption& how) { go_on_from(progress, how); });
+  ReplicaParts replica(trained());
+  const Resumption how = restore_checkpoint(options_.checkpoint, parts_.mesh.world, replica.and_then(own));
+  parts_.listener.resumed({.step = result_.steps,
+                           .recorded = recorded_,
+                           .own = loop_->updates(),
+                           .evals = evals_,
+                           .ranks = how.ranks_now,
+                           .notes = how.notes});
+  return result_.steps;
+}
+
+void Trainer::go_on_from(const nlohmann::ordered_json& progress, Resumption& how) {
+  if (progress.at("inputs") != options_.inputs) {
+    throw ConfigError("a run resumes with the data and vocabulary it began with: they were {} and are {} now",
+                      progress.at("inputs").dump(), options_.inputs.dump());
   }
-  for (const auto& [name, tensor] : into) parts_.mesh.world.broadcast(tensor, 0).wait();
-  scatter_states(parts_.mesh.world, checkpoint.tensors, state_of_rank(), options_.checkpoint);
-  checkpoint.state = nlohmann::ordered_json::parse(comm::broadcast_text(parts_.mesh.world, text, 0));
-  const auto& state = checkpoint.state;
-  parts_.replica.optimizer.set_steps_done(state.at("optimizer_steps"));
-  sums_ = {.epoch = state.at("epoch"),
-           .loss = state.at("epoch_loss"),
-           .count = state.at("epoch_count"),
-           .seconds = state.at("epoch_seconds")};
-  bytes_before_ = state.at("bytes_sent");
-  result_.seconds = state.value("seconds", 0.0);
-  loop_->restore_updates(state.value("updates", std::vector<int64_t>()));
-  if (parts_.replica.loss_scale != nullptr && state.contains("loss_scale")) {
-    const auto& scale = state.at("loss_scale");
-    parts_.replica.loss_scale->restore(
-        {.value = scale.at(0), .good_steps = scale.at(1), .skipped = scale.at(2)});
+  if (how.resized()) {
+    how.notes.insert(how.notes.begin(),
+                     fmt::format("workers were {} and are {} now: {} of {}", how.ranks_before, how.ranks_now,
+                                 options_.updates_per_step > 1 ? "updates" : "same global batches",
+                                 parts_.loader.global_batch()));
   }
-  if (parts_.strategy.traits().counts_apart) counters_.restore(parts_.replica);
-  if (balance_ && state.contains("shares")) {
-    balance_->restore(state.at("shares"));
+  const int64_t before = progress.at("steps_done");
+  result_.steps = converted(before, progress, how);
+  recorded_ = progress.at("recorded");
+  start_hash_ = progress.at("start_hash");
+  sums_ = {.epoch = progress.at("epoch"),
+           .loss = progress.at("epoch_loss"),
+           .count = progress.at("epoch_count"),
+           .seconds = progress.at("epoch_seconds")};
+  bytes_before_ = progress.at("bytes_sent");
+  result_.seconds = progress.at("seconds");
+  loop_->restore_updates(progress.at("updates"));
+  if (balance_ && how.resized()) {
+    how.note("shares of a batch are found anew");
+  } else if (balance_ && progress.contains("shares")) {
+    balance_->restore(progress.at("shares"));
     parts_.loader.set_shares(balance_->shares());
   }
-  if (state.contains("control")) control_.restore(state.at("control"));
-  evals_ = state.at("evals");
-  if (!state.at("eval").is_null()) {
-    result_.eval = record::eval_from_json(state.at("eval"));
-    eval_step_ = result_.eval->step;
+  control_.restore(progress.at("control"));
+  evals_ = progress.at("evals");
+  if (!progress.at("eval").is_null()) {
+    result_.eval = record::eval_from_json(progress.at("eval"));
+    eval_step_ = result_.eval->step == before ? result_.steps : -1;
   }
-  for (const auto& epoch : state.at("epochs")) result_.epochs.push_back(record::epoch_from_json(epoch));
-  std::vector<std::string> notes;
-  for (const auto& [name, value] : state.at("environment").items()) {
+  for (const auto& epoch : progress.at("epochs")) result_.epochs.push_back(record::epoch_from_json(epoch));
+  for (const auto& [name, value] : progress.at("environment").items()) {
     const auto now = options_.environment.value(name, nlohmann::ordered_json());
-    if (now != value) notes.push_back(fmt::format("{} was {} and is {} now", name, value.dump(), now.dump()));
+    if (now == value) continue;
+    how.note(fmt::format("{} was {} and is {} now, so the run is not bit for bit what it would have been",
+                         name, value.dump(), now.dump()));
   }
-  if (state.at("inputs") != options_.inputs) {
-    throw ConfigError("a run resumes with the data and vocabulary it began with: they were {} and are {} now",
-                      state.at("inputs").dump(), options_.inputs.dump());
+}
+
+int64_t Trainer::converted(int64_t steps, const nlohmann::ordered_json& progress, Resumption& how) const {
+  const int64_t batch = progress.at("batch"), per_epoch = progress.at("steps_per_epoch");
+  if (batch == parts_.loader.global_batch()) return steps;
+  const int64_t seen = steps % per_epoch * batch, whole = seen / parts_.loader.global_batch();
+  if (const int64_t again = seen - whole * parts_.loader.global_batch(); again > 0) {
+    how.note(fmt::format("{} example{} of the epoch repeat{}, so that updates are whole", again,
+                         again == 1 ? "" : "s", again == 1 ? "s" : ""));
   }
-  const int64_t done = state.at("loader_step");
-  parts_.strategy.resumed(parts_.replica);
-  parts_.listener.resumed(done, loop_->own_steps(done), evals_, notes);
-  return done;
+  return steps / per_epoch * parts_.loader.steps_per_epoch() + whole;
 }
 
 }  // namespace syncopate::train

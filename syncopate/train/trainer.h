@@ -15,7 +15,7 @@
 #include "syncopate/train/listener.h"
 #include "syncopate/train/loop.h"
 #include "syncopate/train/metric.h"
-#include "syncopate/train/rank_counters.h"
+#include "syncopate/train/replica_parts.h"
 
 namespace syncopate::train {
 
@@ -43,10 +43,12 @@ struct TrainResult {
   int64_t skipped = 0;                     ///< steps left out because an fp16 gradient overflowed
   double bytes_sent = 0;                   ///< by all ranks together, in all steps
   double seconds = 0;                      ///< in steps, as the clock on the wall has it
-  /// Where workers run free, by worker: how many updates it made, and how stale they were.
+  /// Where workers run free, by worker: how many updates it made (those count that are no more), and how
+  /// stale they were.
   std::vector<int64_t> updates;
   std::vector<std::vector<int64_t>> staleness;
   std::vector<int64_t> shares;  ///< of a global batch, by rank; empty: equal
+  std::string start_hash;       ///< of parameters and buffers before the first step
 };
 
 /// The training loop. Owns nothing it is given; all of it must outlive the trainer.
@@ -82,11 +84,14 @@ class Trainer {
   void evaluate_now(int64_t steps_done);
   void save(int64_t steps_done);
   int64_t restore();
+  nlohmann::ordered_json progress();  ///< what a checkpoint holds beside replica and strategy; collective
+  void go_on_from(const nlohmann::ordered_json& progress, Resumption& how);
+  /// Of a run whose updates had another size: so many of the size they have now.
+  int64_t converted(int64_t steps, const nlohmann::ordered_json& progress, Resumption& how) const;
   int64_t skipped_steps();     ///< by an overflow, of all ranks where each has its own; collective
   double bytes_sent_by_all();  ///< collective
+  Trained trained() const;
   parallel::Settled settle();  ///< makes every replica the model that is evaluated; collective
-  /// What a checkpoint must hold of this rank beside what rank 0 saves for all.
-  std::vector<tensor::NamedTensor> state_of_rank();
   bool due(int64_t every, int64_t steps_done) const;  ///< `every` 0: at the end of an epoch
 
   Parts parts_;
@@ -101,7 +106,8 @@ class Trainer {
     int64_t epoch = 0;
     double loss = 0, count = 0, seconds = 0;
   } sums_;
-  RankCounters counters_;
+  std::string start_hash_;
+  int64_t recorded_ = 0;     ///< steps or updates that the listener was told of
   double bytes_sent_ = 0;    ///< by this rank, in the steps of this process
   double bytes_before_ = 0;  ///< by all ranks, before the checkpoint
   int64_t evals_ = 0;

@@ -56,6 +56,21 @@ TEST(ImageDataset, NormalisesEachChannel) {
   EXPECT_THROW(data.collate(Ids{3}, 1), InternalError);
 }
 
+TEST(ImageDataset, FingerprintTellsPixelsAndLabelsApart) {
+  const auto mark = [](const std::shared_ptr<corpora::ImageTask>& task, bool augment) {
+    return ImageDataset(task, ImageDataset::Split::kTrain, {.augment = augment, .normalisation = kPlain})
+        .fingerprint();
+  };
+  const uint64_t plain = mark(small_task(3), false);
+  EXPECT_EQ(mark(small_task(3), true), plain) << "the same images, drawn otherwise";
+  auto task = small_task(3);
+  task->train.pixels[5] ^= 1;
+  EXPECT_NE(mark(task, false), plain);
+  task = small_task(3);
+  task->train.labels[1] ^= 1;
+  EXPECT_NE(mark(task, false), plain);
+}
+
 TEST(ImageDataset, EveryViewIsACropOfThePaddedImage) {
   const auto task = small_task(1);
   const ImageDataset plain(task, ImageDataset::Split::kTrain, {.normalisation = kPlain});

@@ -23,6 +23,7 @@ class Numbers : public Dataset {
   explicit Numbers(int64_t size, int64_t bad = -1, double seconds = 0)
       : size_(size), bad_(bad), seconds_(seconds) {}
   int64_t size() const override { return size_; }
+  uint64_t fingerprint() const override { return static_cast<uint64_t>(size_); }
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override {
     ++collated;
     const bool slow = !ids.empty() && ids[0] % 2 == 0;

@@ -15,6 +15,7 @@ using Ids = std::vector<int64_t>;
 class Drawn : public Dataset {
  public:
   int64_t size() const override { return 10; }
+  uint64_t fingerprint() const override { return 10; }
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override {
     tensor::Batch batch;
     batch.ids.assign(ids.begin(), ids.end());
@@ -35,6 +36,13 @@ TEST(Subset, RenumbersExamplesButKeepsTheirRandomDraws) {
   EXPECT_TRUE(at::equal(batch.at("drawn"), whole->collate(Ids{9, 7, 9}, 5).at("drawn")));
   EXPECT_FALSE(at::equal(batch.at("drawn"), whole->collate(Ids{2, 0, 2}, 5).at("drawn"))) << "the foil";
   EXPECT_EQ(subset.collate({}, 5).size(), 0);
+}
+
+TEST(Subset, FingerprintIsOfTheChoiceAndTheWhole) {
+  const auto whole = std::make_shared<Drawn>();
+  EXPECT_EQ(Subset(whole, {7, 2}).fingerprint(), Subset(whole, {7, 2}).fingerprint());
+  EXPECT_NE(Subset(whole, {7, 2}).fingerprint(), Subset(whole, {2, 7}).fingerprint());
+  EXPECT_NE(Subset(whole, {7, 2}).fingerprint(), whole->fingerprint());
 }
 
 TEST(Subset, RejectsIndicesOutOfRange) {

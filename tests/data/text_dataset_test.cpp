@@ -39,6 +39,23 @@ TEST(TextDataset, PadsToTheLongestOfTheBatch) {
   EXPECT_EQ(shorter.at("input_ids").scalar_type(), at::kLong);
 }
 
+TEST(TextDataset, FingerprintTellsTextsAndLabelsApart) {
+  const uint64_t mark = TextDataset(kExamples, tokenizer(), 64).fingerprint();
+  EXPECT_EQ(TextDataset(kExamples, tokenizer(), 64).fingerprint(), mark);
+  auto changed = kExamples;
+  changed[3].label = 1;
+  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "one label";
+  changed = kExamples;
+  changed[0].a = "a b b";
+  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "one word";
+  changed = kExamples;
+  std::swap(changed[0], changed[1]);
+  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "another order";
+  changed = kExamples;
+  changed[1] = {"a b", "b", 0};
+  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "where the second text begins";
+}
+
 TEST(TextDataset, TruncatesToMaxLength) {
   const TextDataset data(kExamples, tokenizer(), 7);
   const tensor::Batch batch = data.collate(std::vector<int64_t>{3}, kEvaluationDraw);

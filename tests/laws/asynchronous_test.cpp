@@ -164,13 +164,13 @@ TEST(Asynchronous, CheckpointHoldsTheStateOfEveryProcess) {
   int moments = 0, counts = 0;
   int64_t updates = 0;
   for (const auto& [name, tensor] : saved.tensors) {
-    moments += name.ends_with("exp_avg") ? 1 : 0;
+    moments += name.ends_with("optimizer.exp_avg.classifier.weight") ? 1 : 0;
     counts += name.ends_with("staleness") ? 1 : 0;
-    if (name.ends_with("counters")) updates += static_cast<int64_t>(tensor[0].item<double>());
+    if (name.ends_with("optimizer.steps")) updates += tensor.item<int64_t>();
   }
   EXPECT_EQ(moments, 3);
   EXPECT_EQ(counts, 3);
-  EXPECT_EQ(updates, saved.state.at("steps_done").get<int64_t>());
+  EXPECT_EQ(updates, saved.state.at("trainer").at("steps_done").get<int64_t>());
   rig.resume = true;
   rig.stop_after = 0;
   const Trace rest = train(rig);

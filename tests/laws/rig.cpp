@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/metered.h"
@@ -60,6 +61,11 @@ class ToyData : public data::Dataset {
                     {"labels", labels}};
     batch.ids.assign(ids.begin(), ids.end());
     return batch;
+  }
+  uint64_t fingerprint() const override {
+    uint64_t sum = checksum_of(labels_);
+    for (const auto& words : examples_) sum = checksum_of(words, sum);
+    return sum;
   }
 
  private:
@@ -118,10 +124,10 @@ class LossListener : public train::Listener {
     if (first_) trace_.evals.push_back(record);
   }
   void saved(int64_t step) override {
-    if (!first_) return;
-    for (const auto& [name, tensor] : train::load_checkpoint(checkpoint_).tensors) {
-      if (name == "parameters") trace_.saved.emplace_back(step, tensor);
-    }
+    if (first_) trace_.saved.emplace_back(step, saved_parameters(checkpoint_));
+  }
+  void resumed(const train::ResumePoint& point) override {
+    if (first_) trace_.notes = point.notes;
   }
   bool stop_requested() override { return stop_after_ > 0 && done + 1 >= stop_after_; }
 
@@ -234,6 +240,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   trace.steps[rank] = result.steps;
   if (group.rank() > 0) return;
   trace.shares = result.shares;
+  trace.start_hash = result.start_hash;
   trace.updates = result.updates;
   trace.staleness = result.staleness;
   if (!result.eval) return;
@@ -245,6 +252,17 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
 
 std::shared_ptr<const data::Dataset> toy_data(int64_t size, uint64_t seed) {
   return std::make_shared<ToyData>(size, seed);
+}
+
+at::Tensor saved_parameters(const std::filesystem::path& checkpoint) {
+  const auto model = toy_bert(0, 0);
+  const tensor::FlatParams params(model->parameters());
+  for (const auto& [saved, tensor] : train::load_checkpoint(checkpoint).tensors) {
+    for (const auto& entry : params.entries()) {
+      if (saved == "model." + entry.name) params.value_of(entry).copy_(tensor.view({-1}));
+    }
+  }
+  return params.values;
 }
 
 record::EvalRecord evaluate_parameters(const at::Tensor& parameters, int workers) {

@@ -65,6 +65,8 @@ struct Trace {
   std::vector<double> rates{};       ///< by step
   std::vector<std::string> ended{};  ///< why, by rank
   std::vector<int64_t> steps{};      ///< by rank
+  std::vector<std::string> notes{};  ///< of a run that resumed
+  std::string start_hash{};
 };
 
 /// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.
@@ -78,6 +80,9 @@ struct Resumed {
   std::vector<double> losses;
 };
 Resumed stopped_and_resumed(const Rig& straight, const std::filesystem::path& path, int64_t stop_after);
+
+/// The model in a checkpoint, flat.
+at::Tensor saved_parameters(const std::filesystem::path& checkpoint);
 
 /// The test score of a model with these (flat) parameters, computed by so many ranks.
 record::EvalRecord evaluate_parameters(const at::Tensor& parameters, int workers);

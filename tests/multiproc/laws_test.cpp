@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "syncopate/record/read_run.h"
 #include "tests/support/runs.h"
 
 namespace syncopate::test {
@@ -186,6 +187,60 @@ TEST_F(Processes, CodecsResumeBitForBit) {
       EXPECT_EQ(file(reference, name), file(run, name)) << codec << ", " << name;
     }
   }
+}
+
+TEST_F(Processes, ResumesOnAnotherNumberOfWorkers) {
+  const auto with = [&](int workers, Words more) {
+    more.insert(more.end(), {"--strategy", "ddp", "--workers", std::to_string(workers), "--steps", "30"});
+    return more;
+  };
+  const auto reference = losses_of(trained("straight", with(1, {})));
+  const auto run = folder_ / "resized";
+  const auto resume = [&](int workers, const Words& more) {
+    Words words = with(workers, {"--resume"});
+    words.insert(words.end(), more.begin(), more.end());
+    return run_command(train_command(data_, run, words));
+  };
+  // Killed two steps after a checkpoint, by a fault: on one worker, then on two.
+  const CommandResult first = run_command(
+      train_command(data_, run, with(1, {"--save-every", "10", "--set", "comm.fault=0:12:forward:kill"})));
+  EXPECT_NE(first.exit_code, 0);
+  const CommandResult second = resume(2, {"--save-every", "10", "--set", "comm.fault=1:22:forward:kill"});
+  EXPECT_NE(second.exit_code, 0);
+  EXPECT_NE(second.err.find("note: workers were 1 and are 2 now: same global batches of 10"),
+            std::string::npos)
+      << second.err;
+  EXPECT_EQ(nlohmann::json::parse(file(run, "spec.json")).at("comm.workers"), 2);
+  const std::string checkpoint = file(run, "checkpoint.safetensors");
+  const CommandResult third = resume(1, {});
+  EXPECT_EQ(third.exit_code, 0) << third.err;
+  EXPECT_LT(difference(reference, losses_of(run)), 1e-6);
+
+  // Line k of a rank's losses is step k's, also where it was not there.
+  const record::Run record = record::read_run(run);
+  ASSERT_EQ(record.losses.size(), 2u);
+  EXPECT_EQ(record.losses[0].size(), 30u);
+  ASSERT_EQ(record.losses[1].size(), 20u) << "what came after the checkpoint did not happen";
+  for (size_t step = 0; step < 20; ++step) EXPECT_EQ(std::isnan(record.losses[1][step]), step < 10) << step;
+  EXPECT_EQ(record.result->workers, 1);
+  const auto straight = record::read_run(folder_ / "straight").result;
+  EXPECT_EQ(record.result->start_hash, straight->start_hash);
+  EXPECT_EQ(record.result->data_hash, straight->data_hash);
+  EXPECT_EQ(straight->data_hash.size(), 16u);
+
+  const CommandResult other = resume(2, {"--global-batch", "20"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("train.global_batch was 10 and is 20 now"), std::string::npos) << other.err;
+  // The foil: a label that changed since is other data of the same size.
+  std::filesystem::remove(run / "DONE");
+  write_text(run / "checkpoint.safetensors", checkpoint);
+  std::string table = read_text(folder_ / "data/train.tsv");
+  table[table.find("\t1\n") + 1] = '0';
+  write_text(folder_ / "data/train.tsv", table);
+  const CommandResult changed = resume(2, {});
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_NE(changed.err.find("a run resumes with the data and vocabulary it began with"), std::string::npos)
+      << changed.err;
 }
 
 TEST_F(Processes, ResumingWithOtherThreadsWarns) {

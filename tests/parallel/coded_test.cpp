@@ -63,8 +63,8 @@ at::Tensor summed(const at::Tensor& mine, comm::Group& group) {
 /// What all ranks keep, on the flat array.
 at::Tensor kept_by_all(Averager& averager, Rank& rank) {
   at::Tensor kept = at::zeros({rank.params.size()}, at::kDouble);
-  for (const auto& [name, tensor] : averager.state()) {
-    if (tensor.numel() == kept.numel()) kept += tensor.to(at::kDouble);
+  for (const StateTensor& each : averager.state()) {
+    if (each.laid_at) kept += each.tensor.to(at::kDouble);
   }
   return summed(kept, rank.group);
 }

@@ -238,7 +238,7 @@ TEST(ParameterServer, ResumesWithADifferentNumberOfServers) {
   };
   ShardServerOptions server{.workers = 1, .optimizer = {}, .before_update = {}};
   SmallReplica straight(1), before(1), after(2), foil(2);
-  std::vector<tensor::NamedTensor> saved;
+  std::vector<StateTensor> saved;
   run_with_servers(server, 1, [&](comm::Group& world, comm::Group& workers) {
     ParameterServer strategy(world, workers, {});
     strategy.start(straight.replica);

@@ -71,11 +71,13 @@ TEST(RunRecord, HasEveryFieldThatTheFormatNames) {
                            "epochs",
                            "eval",
                            "run_dir",
+                           "data_hash",
+                           "start_hash",
                            "updates",
                            "staleness"}) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
-  EXPECT_EQ(json.size(), 26u) << "a new field belongs into docs/formats/run-folder.md, and here";
+  EXPECT_EQ(json.size(), 28u) << "a new field belongs into docs/formats/run-folder.md, and here";
 }
 
 TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {
@@ -92,10 +94,12 @@ TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {
 
 TEST(RunRecord, ReadsThoseOfOlderVersions) {
   Json json = to_json(some_run());
-  for (const char* name : {"codec", "init_from", "device", "precision", "skipped_steps", "ended", "data_ms"})
+  for (const char* name : {"codec", "init_from", "device", "precision", "skipped_steps", "ended", "data_ms",
+                           "data_hash", "start_hash"})
     json.erase(name);
   const RunRecord run = run_from_json(json);
   EXPECT_EQ(run.codec, "none");
+  EXPECT_EQ(run.data_hash + run.start_hash, "");
   EXPECT_EQ(run.init_from, "");
   EXPECT_EQ(run.device, "cpu");
   EXPECT_EQ(run.precision, "fp32");

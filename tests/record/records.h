@@ -58,6 +58,8 @@ inline RunRecord some_run() {
   run.epochs = {some_epoch(), {.epoch = 3, .seconds = 3, .loss = 0.5, .eval = std::nullopt}};
   run.eval = some_eval(84);
   run.run_dir = "runs/this one";
+  run.data_hash = "0123456789abcdef";
+  run.start_hash = "fedcba9876543210";
   return run;
 }
 

@@ -44,6 +44,7 @@ class Running : public nn::Model {
 class Numbers : public data::Dataset {
  public:
   int64_t size() const override { return 12; }
+  uint64_t fingerprint() const override { return 12; }
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t) const override {
     tensor::Batch batch;
     batch.ids.assign(ids.begin(), ids.end());

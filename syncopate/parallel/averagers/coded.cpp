@@ -44,7 +44,9 @@ class Coded::Exchange : public TwoRounds::Exchange {
     // To the next rank first, so that not all send to the same one.
     for (int step = 1; step < ranks_; ++step) send_part((me_ + step) % ranks_);
     keep_own_part();
-    if (rest_.defined()) coded_.kept_->sent.put(piece_, rest_);
+    if (!rest_.defined()) return;
+    clear_gaps(rest_);
+    coded_.kept_->sent.put(piece_, rest_);
   }
 
   void turn() override {
@@ -66,7 +68,7 @@ class Coded::Exchange : public TwoRounds::Exchange {
     for (int rank = 0; rank < ranks_; ++rank) {
       if (rank != me_) decode(arriving_[static_cast<size_t>(rank)], rank);
     }
-    clear_gaps();
+    clear_gaps(host_);
     if (host_.data_ptr() != piece_.tensor.data_ptr()) piece_.tensor.view({-1}).copy_(host_);
   }
 
@@ -128,6 +130,7 @@ class Coded::Exchange : public TwoRounds::Exchange {
     }
     const at::Tensor rest = coded_.kept_->owned.take(piece_);
     coded_.codec_->encode_with_rest(floats(sum), floats(part_of(rest, me_)), bytes(packed), key_of(me_));
+    clear_gaps(rest);
     coded_.kept_->owned.put(piece_, rest);
   }
 
@@ -135,13 +138,13 @@ class Coded::Exchange : public TwoRounds::Exchange {
     coded_.codec_->decode(bytes(packed), floats(part_of(host_, owner)), key_of(owner));
   }
 
-  /// A codec may have no zero: what lies between parameters must stay one.
-  void clear_gaps() {
+  /// A codec may have no zero: what lies between parameters must stay one, in the sum and in what is kept.
+  void clear_gaps(const at::Tensor& flat) {
     if (piece_.rows.defined()) return;
     for (const Slice& gap : coded_.kept_->gaps) {
       const int64_t begin = std::max(gap.begin - piece_.offset, int64_t{0});
-      const int64_t end = std::min(gap.end - piece_.offset, host_.numel());
-      if (begin < end) host_.narrow(0, begin, end - begin).zero_();
+      const int64_t end = std::min(gap.end - piece_.offset, flat.numel());
+      if (begin < end) flat.narrow(0, begin, end - begin).zero_();
     }
   }
 
@@ -189,10 +192,10 @@ comm::Pending Coded::start(Piece piece) {
   return rounds_.add(std::make_shared<Exchange>(*this, std::move(piece), kFirstTag + kept_->tag));
 }
 
-std::vector<tensor::NamedTensor> Coded::state() {
+std::vector<StateTensor> Coded::state() {
   if (!options_.error_feedback) return {};
-  std::vector<tensor::NamedTensor> state = kept_->sent.state();
-  for (auto& named : kept_->owned.state()) state.push_back(std::move(named));
+  std::vector<StateTensor> state = kept_->sent.state();
+  append(state, "", kept_->owned.state());
   return state;
 }
 

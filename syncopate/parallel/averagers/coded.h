@@ -33,7 +33,7 @@ class Coded : public Averager {
   void attach(const Replica& replica) override;
   void begin(int64_t step) override;
   comm::Pending start(Piece piece) override;
-  std::vector<tensor::NamedTensor> state() override;
+  std::vector<StateTensor> state() override;
 
  private:
   class Exchange;

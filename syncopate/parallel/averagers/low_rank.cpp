@@ -151,8 +151,8 @@ void LowRank::attach(const Replica& replica) {
     const int64_t full = std::min(rows, columns);
     largest = std::max(largest, full);
     // Zeros: whoever uses them first takes random directions instead.
-    matrices_.push_back(
-        {entry.offset, rows, columns, at::zeros({std::min(options_.rank, full), columns}, at::kFloat)});
+    matrices_.push_back({entry.name, entry.offset, rows, columns,
+                         at::zeros({std::min(options_.rank, full), columns}, at::kFloat)});
   }
   if (options_.rank > largest) {
     throw ConfigError("the rank {} is above that of every matrix of the model; {} is the largest of use",
@@ -172,11 +172,14 @@ comm::Pending LowRank::start(Piece piece) {
   return rounds_.add(std::make_shared<Exchange>(*this, std::move(piece)));
 }
 
-std::vector<tensor::NamedTensor> LowRank::state() {
-  std::vector<tensor::NamedTensor> state;
+std::vector<StateTensor> LowRank::state() {
+  std::vector<StateTensor> state;
   if (options_.error_feedback) state = rest_.state();
   for (const Matrix& matrix : matrices_) {
-    state.push_back({"power-sgd.q" + std::to_string(matrix.offset), matrix.q});
+    state.push_back({.name = "power-sgd.q." + matrix.name,
+                     .tensor = matrix.q,
+                     .scope = Scope::kCommon,
+                     .when_resized = "the factors of power-sgd were kept"});
   }
   return state;
 }

@@ -31,11 +31,12 @@ class LowRank : public Averager {
   void attach(const Replica& replica) override;
   void begin(int64_t step) override;
   comm::Pending start(Piece piece) override;
-  std::vector<tensor::NamedTensor> state() override;
+  std::vector<StateTensor> state() override;
 
  private:
   class Exchange;
   struct Matrix {
+    std::string name;  ///< the parameter's
     int64_t offset, rows, columns;
     at::Tensor q;  ///< [rank, columns], of the last step
   };

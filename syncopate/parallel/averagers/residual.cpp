@@ -42,8 +42,10 @@ void Residual::put(const Piece& piece, const at::Tensor& taken) {
   table.index_copy_(0, piece.rows, taken.view({piece.rows.numel(), table.size(1)}));
 }
 
-std::vector<tensor::NamedTensor> Residual::state() const {
-  return {{name_, flat_}, {name_ + ".scale", scale_}};
+std::vector<StateTensor> Residual::state() const {
+  return {
+      {.name = name_, .tensor = flat_, .laid_at = 0, .when_resized = "error-feedback residuals were dropped"},
+      {.name = name_ + ".scale", .tensor = scale_}};
 }
 
 }  // namespace syncopate::parallel

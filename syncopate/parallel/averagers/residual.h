@@ -20,7 +20,7 @@ class Residual {
   /// What belongs to the piece, in its order: a view, or a copy of rows that `put` writes back.
   at::Tensor take(const Piece& piece) const;
   void put(const Piece& piece, const at::Tensor& taken);
-  std::vector<tensor::NamedTensor> state() const;
+  std::vector<StateTensor> state() const;
 
  private:
   at::Tensor table_of(const Piece& piece) const;  ///< [rows, width]

@@ -4,12 +4,19 @@
 
 namespace syncopate::parallel {
 
-std::vector<tensor::NamedTensor> ParameterServer::Saved::state(comm::Group& workers, ServerClient& client) {
+std::vector<StateTensor> ParameterServer::Saved::state(comm::Group& workers, ServerClient& client) {
   if (workers.rank() != 0) return {};
   state_ = client.save();
-  std::vector<tensor::NamedTensor> tensors{{"server.steps", state_.steps},
-                                           {"server.staleness", state_.staleness}};
-  for (const auto& [name, tensor] : state_.tensors) tensors.push_back({"server." + name, tensor});
+  std::vector<StateTensor> tensors{
+      {.name = "server.steps", .tensor = state_.steps, .scope = Scope::kCommon},
+      {.name = "server.staleness", .tensor = state_.staleness, .when_resized = "staleness is counted anew"}};
+  for (const auto& [name, tensor] : state_.tensors) {
+    tensors.push_back({.name = "server." + name,
+                       .tensor = tensor,
+                       .scope = Scope::kCommon,
+                       .laid_at = 0,
+                       .when_resized = "the server's optimizer was kept"});
+  }
   return tensors;
 }
 

@@ -26,14 +26,14 @@ class ParameterServer : public FreeRunning {
   int64_t close(Replica& replica) override;
   std::vector<std::vector<int64_t>> staleness() override;
   Settled settle(Replica&) override { return {.model = "server"}; }
-  std::vector<tensor::NamedTensor> state() override { return saved_.state(workers_, client_); }
+  std::vector<StateTensor> state() override { return saved_.state(workers_, client_); }
   void resumed(Replica& replica) override { saved_.resumed(workers_, client_, replica); }
   void leave() override { client_.leave(); }
 
   /// What rank 0's checkpoint holds of the servers.
   class Saved {
    public:
-    std::vector<tensor::NamedTensor> state(comm::Group& workers, ServerClient& client);
+    std::vector<StateTensor> state(comm::Group& workers, ServerClient& client);
     void resumed(comm::Group& workers, ServerClient& client, Replica& replica);
 
    private:
@@ -57,7 +57,7 @@ class LockstepServer : public Strategy {
   void start(Replica& replica) override { client_.start(replica); }
   Update step(Replica& replica, const StepContext& context) override;
   Settled settle(Replica&) override { return {.model = "server"}; }
-  std::vector<tensor::NamedTensor> state() override { return saved_.state(workers_, client_); }
+  std::vector<StateTensor> state() override { return saved_.state(workers_, client_); }
   void resumed(Replica& replica) override { saved_.resumed(workers_, client_, replica); }
   void leave() override { client_.leave(); }
 

@@ -20,7 +20,7 @@ class EveryStep : public Strategy {
   void start(Replica& replica) override;
   void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
   Update step(Replica& replica, const StepContext& context) override;
-  std::vector<tensor::NamedTensor> state() override { return averager_->state(); }
+  std::vector<StateTensor> state() override { return averager_->state(); }
 
  private:
   comm::Group& group_;

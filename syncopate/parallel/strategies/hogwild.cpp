@@ -49,7 +49,6 @@ void Hogwild::start(Replica& replica) {
         "give; use state=own");
   }
   place_in(memory, replica, arrays, copies);
-  if (!options_.share_state && group_.rank() > 0) own_state_ = replica.optimizer.state();
 }
 
 Settled Hogwild::settle(Replica&) {
@@ -57,10 +56,8 @@ Settled Hogwild::settle(Replica&) {
               copied_from_.defined() ? "shared by all workers through host memory" : "shared by all workers"};
 }
 
-std::vector<tensor::NamedTensor> Hogwild::state() {
-  std::vector<tensor::NamedTensor> state{{"staleness", staleness_.tensor()}};
-  for (const auto& [name, tensor] : own_state_) state.push_back({"optimizer." + name, tensor});
-  return state;
+std::vector<StateTensor> Hogwild::state() {
+  return {{.name = "staleness", .tensor = staleness_.tensor(), .when_resized = "staleness is counted anew"}};
 }
 
 void Hogwild::resumed(Replica& replica) {

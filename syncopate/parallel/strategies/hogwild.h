@@ -27,6 +27,9 @@ class Hogwild : public FreeRunning {
   /// `group` must outlive the strategy.
   Hogwild(comm::Group& group, Options options);
 
+  Traits traits() const override {
+    return {.optimizers_differ = !options_.share_state, .counts_apart = true};
+  }
   void start(Replica& replica) override;
   void open(Replica& replica, int64_t first, int64_t last) override;
   std::optional<int64_t> take(bool stop) override;
@@ -34,7 +37,7 @@ class Hogwild : public FreeRunning {
   int64_t close(Replica& replica) override;
   std::vector<std::vector<int64_t>> staleness() override;
   Settled settle(Replica& replica) override;
-  std::vector<tensor::NamedTensor> state() override;
+  std::vector<StateTensor> state() override;
   void resumed(Replica& replica) override;
 
  private:
@@ -44,8 +47,7 @@ class Hogwild : public FreeRunning {
 
   comm::Group& group_;
   Options options_;
-  StalenessHistogram staleness_;                ///< of this worker alone
-  std::vector<tensor::NamedTensor> own_state_;  ///< the optimizer's, when rank 0's is another
+  StalenessHistogram staleness_;  ///< of this worker alone
   std::shared_ptr<comm::SharedMemory> memory_;
   at::Tensor copied_from_;        ///< the host's parameters, when this replica works on a copy
   at::Tensor before_;             ///< the copy as it was taken

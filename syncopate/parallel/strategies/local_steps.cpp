@@ -11,17 +11,18 @@ namespace syncopate::parallel {
 namespace {
 
 /// What of a replica beside its parameters is averaged with a fragment.
-std::vector<tensor::NamedTensor> statistics_of(const Replica& replica, const Slice& fragment, bool moments,
-                                               bool buffers) {
-  std::vector<tensor::NamedTensor> found;
+std::vector<StateTensor> statistics_of(const Replica& replica, const Slice& fragment, bool moments,
+                                       bool buffers) {
+  std::vector<StateTensor> found;
   if (moments) {
     for (const auto& [name, flat] : replica.optimizer.state()) {
-      if (flat.numel() == replica.params.size()) found.push_back({"optimizer." + name, fragment.of(flat)});
+      if (flat.numel() != replica.params.size()) continue;
+      found.push_back({.name = "optimizer." + name, .tensor = fragment.of(flat), .laid_at = fragment.begin});
     }
   }
   if (buffers) {
     for (const auto& [name, buffer] : replica.model.buffers()) {
-      if (buffer.is_floating_point()) found.push_back({"buffer." + name, buffer});
+      if (buffer.is_floating_point()) found.push_back({.name = "buffer." + name, .tensor = buffer});
     }
   }
   return found;
@@ -223,23 +224,34 @@ bool LocalSteps::replicas_are_equal() const {
          exchange_makes_equal();
 }
 
-std::vector<tensor::NamedTensor> LocalSteps::state() {
-  std::vector<tensor::NamedTensor> state{{"local_steps", done_}, {"examples", examples_}};
+std::vector<StateTensor> LocalSteps::state() {
+  std::vector<StateTensor> state{{.name = "local_steps", .tensor = done_, .scope = Scope::kCommon},
+                                 {.name = "examples", .tensor = examples_}};
   wait_for_exchanges();
-  for (const auto& [name, kept] :
-       {tensor::NamedTensor{"anchor", anchor_}, {"momentum", momentum_}, {"copy", copy_}}) {
-    if (kept.defined()) state.push_back({name, kept});
-  }
-  if (options_.rounds.delay > 0) state.push_back({"travelling", travelling_});
-  for (size_t i = 0; i < statistics_.size(); ++i) {
-    for (const auto& [name, tensor] : statistics_[i].state())
-      state.push_back({fmt::format("travelling.{}.{}", i, name), tensor});
-  }
-  for (const auto& [name, tensor] : averager_->state()) state.push_back({"averager." + name, tensor});
-  if (before_) {
-    for (const auto& [name, tensor] : before_->state()) state.push_back({"before." + name, tensor});
-  }
+  const auto keep = [&](const char* name, const at::Tensor& flat, Scope scope, const char* when_resized) {
+    if (!flat.defined()) return;
+    state.push_back(
+        {.name = name, .tensor = flat, .scope = scope, .laid_at = 0, .when_resized = when_resized});
+  };
+  keep("anchor", anchor_, Scope::kCommon, "");
+  keep("momentum", momentum_, Scope::kCommon, "outer momentum was kept");
+  keep("copy", copy_, Scope::kOwn, "");
+  if (options_.rounds.delay > 0) keep("travelling", travelling_, Scope::kOwn, "");
+  for (size_t i = 0; i < statistics_.size(); ++i)
+    append(state, fmt::format("travelling.{}.", i), statistics_[i].state());
+  append(state, "averager.", averager_->state());
+  if (before_) append(state, "before.", before_->state());
   return state;
+}
+
+void LocalSteps::resized(int ranks_before) {
+  for (size_t i = 0; i < fragments_.size(); ++i) {
+    if (!options_.rounds.under_way(i, done())) continue;
+    throw ConfigError(
+        "the checkpoint was taken with an exchange between its {} worker{} under way, which others cannot "
+        "finish; resume with {} worker{}",
+        ranks_before, ranks_before == 1 ? "" : "s", ranks_before, ranks_before == 1 ? "" : "s");
+  }
 }
 
 }  // namespace syncopate::parallel

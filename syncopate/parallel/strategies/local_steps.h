@@ -27,7 +27,9 @@ class LocalSteps : public Strategy {
     Moments moments = Moments::kKeep;
   };
 
-  Traits traits() const override { return {.replicas_differ = true, .counts_apart = true}; }
+  Traits traits() const override {
+    return {.replicas_differ = true, .optimizers_differ = true, .counts_apart = true};
+  }
   void start(Replica& replica) override;
   void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
   Update step(Replica& replica, const StepContext& context) override;
@@ -36,7 +38,8 @@ class LocalSteps : public Strategy {
   void wait_for_exchanges() override;
   /// To the mean of the workers, weighted as at an exchange, with what is in flight taken as arrived.
   Settled settle(Replica& replica) override;
-  std::vector<tensor::NamedTensor> state() override;
+  std::vector<StateTensor> state() override;
+  void resized(int ranks_before) override;
 
  protected:
   /// Arrays beside the parameters, as long as they are.

@@ -145,10 +145,10 @@ void OneBit::exchange_and_update(Replica& replica, const StepContext& context, d
   }
 }
 
-std::vector<tensor::NamedTensor> OneBit::state() {
-  std::vector<tensor::NamedTensor> state = warming_->state();
-  state.push_back({"one-bit.frozen_at", frozen_at_});
-  for (auto& named : signs_.state()) state.push_back(std::move(named));
+std::vector<StateTensor> OneBit::state() {
+  std::vector<StateTensor> state = warming_->state();
+  state.push_back({.name = "one-bit.frozen_at", .tensor = frozen_at_, .scope = Scope::kCommon});
+  append(state, "", signs_.state());
   return state;
 }
 

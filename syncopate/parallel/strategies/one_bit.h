@@ -35,7 +35,7 @@ class OneBit : public Strategy {
   void start(Replica& replica) override;
   void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
   Update step(Replica& replica, const StepContext& context) override;
-  std::vector<tensor::NamedTensor> state() override;
+  std::vector<StateTensor> state() override;
 
  private:
   bool frozen() const { return *frozen_at_.data_ptr<int64_t>() > 0; }

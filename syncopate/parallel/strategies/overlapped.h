@@ -32,7 +32,7 @@ class Overlapped : public Strategy {
   void start(Replica& replica) override;
   void before_backward(Replica& replica, const StepContext& context, bool last_micro) override;
   Update step(Replica& replica, const StepContext& context) override;
-  std::vector<tensor::NamedTensor> state() override { return averager_->state(); }
+  std::vector<StateTensor> state() override { return averager_->state(); }
 
   size_t bucket_count() const { return buckets_.size(); }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/tensor/batch.h"
+#include "syncopate/parallel/state.h"
 
 namespace syncopate::parallel {
 
@@ -15,18 +15,18 @@ namespace syncopate::parallel {
 class Statistics {
  public:
   /// `aside`: the mean travels in a copy while training goes on; else in place.
-  Statistics(std::vector<tensor::NamedTensor> tensors, bool aside);
+  Statistics(std::vector<StateTensor> tensors, bool aside);
 
   /// `weight` of this rank: those of all ranks add up to 1.
   void start(comm::Group& group, double weight);
   void apply();  ///< waits
   /// What travels aside, after waiting for it.
-  std::vector<tensor::NamedTensor> state();
+  std::vector<StateTensor> state();
 
  private:
   struct Item {
-    std::string name;
-    at::Tensor mine, travelling;
+    StateTensor mine;
+    at::Tensor travelling;
     comm::Pending pending;
   };
   std::vector<Item> items_;

@@ -1,0 +1,230 @@
+#include "syncopate/train/checkpoint_parts.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/train/checkpoint.h"
+
+namespace syncopate::train {
+namespace {
+
+using parallel::Scope;
+using parallel::StateTensor;
+using Json = nlohmann::ordered_json;
+
+constexpr int kTag = 77;
+
+/// As the file calls it; what one rank has alone needs no mean.
+std::string name_in_file(const StateTensor& tensor, int owner, int ranks) {
+  if (tensor.scope == Scope::kCommon || (tensor.scope == Scope::kMean && ranks == 1)) return tensor.name;
+  return fmt::format("rank{}.{}", owner, tensor.name);
+}
+
+std::string shape_of(const at::Tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
+}
+
+bool is_of_a_rank(const std::string& name) {
+  const size_t digits = name.find_first_not_of("0123456789", 4);
+  return name.starts_with("rank") && digits != std::string::npos && digits > 4 && name[digits] == '.';
+}
+
+/// What every rank has, as seen by all: names, shapes and types on the host, values not yet there.
+/// Collective.
+std::vector<std::vector<StateTensor>> described(comm::Group& group, const std::vector<StateTensor>& mine) {
+  std::vector<std::vector<StateTensor>> all;
+  for (int owner = 0; owner < group.size(); ++owner) {
+    Json list = Json::array();
+    if (group.rank() == owner) {
+      for (const StateTensor& each : mine) {
+        list.push_back({each.name, each.tensor.sizes().vec(), static_cast<int>(each.tensor.scalar_type()),
+                        static_cast<int>(each.scope)});
+      }
+    }
+    list = Json::parse(comm::broadcast_text(group, list.dump(), owner));
+    all.emplace_back();
+    for (const Json& each : list) {
+      all.back().push_back({.name = each.at(0),
+                            .tensor = at::empty(each.at(1).get<std::vector<int64_t>>(),
+                                                static_cast<at::ScalarType>(each.at(2).get<int>())),
+                            .scope = static_cast<Scope>(each.at(3).get<int>())});
+    }
+  }
+  return all;
+}
+
+/// Work of rank 0; where it fails, every rank throws its sentence. Collective.
+template <typename Work>
+void together(comm::Group& group, const Work& of_rank_zero) {
+  std::string failure;
+  if (group.rank() == 0) {
+    try {
+      of_rank_zero();
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  }
+  failure = comm::broadcast_text(group, failure, 0);
+  if (!failure.empty()) throw DataError("{}", failure);
+}
+
+/// One checkpoint on its way into the parts.
+class Restoring {
+ public:
+  Restoring(comm::Group& group, std::vector<StateTensor> mine)
+      : group_(group), mine_(std::move(mine)), wanted_(described(group, mine_)) {}
+
+  /// Reads the file and sees that all of it has its place. Collective.
+  Json read(const std::filesystem::path& path) {
+    Checkpoint file;
+    together(group_, [&] {
+      file = load_checkpoint(path);
+      for (const auto& [name, tensor] : file.tensors) saved_[name] = tensor;
+      ranks_before_ = file.state.at("ranks");
+      require_fit(path);
+    });
+    Json state = Json::parse(comm::broadcast_text(group_, file.state.dump(), 0));
+    ranks_before_ = state.at("ranks");
+    return state;
+  }
+
+  Resumption fill() {
+    Resumption how{.ranks_before = ranks_before_, .ranks_now = group_.size(), .notes = {}};
+    for (const StateTensor& each : mine_) {
+      if (each.scope == Scope::kCommon || (each.scope == Scope::kMean && how.resized())) share(each);
+      if (how.resized() && !each.when_resized.empty()) how.note(each.when_resized);
+    }
+    if (how.resized()) return how;
+    for (int owner = 0; owner < group_.size(); ++owner) hand_out(owner);
+    return how;
+  }
+
+ private:
+  bool resized() const { return ranks_before_ != group_.size(); }
+
+  /// Rank 0: names and shapes are those of the file.
+  void require_fit(const std::filesystem::path& path) const {
+    std::set<std::string> placed;
+    const auto require = [&](const StateTensor& each, const std::string& name) {
+      const auto found = saved_.find(name);
+      placed.insert(name);
+      if (found != saved_.end() && found->second.sizes() == each.tensor.sizes()) return;
+      does_not_fit(path, found == saved_.end() ? fmt::format("{} is missing in it", name)
+                                               : fmt::format("{} is {} in it and {} here", name,
+                                                             shape_of(found->second), shape_of(each.tensor)));
+    };
+    for (const StateTensor& each : wanted_[0]) {
+      if (each.scope == Scope::kCommon) require(each, each.name);
+      if (each.scope != Scope::kMean || !resized()) continue;
+      for (int rank = 0; rank < ranks_before_; ++rank) require(each, name_in_file(each, rank, ranks_before_));
+    }
+    for (int owner = 0; owner < group_.size() && !resized(); ++owner) {
+      for (const StateTensor& each : wanted_[static_cast<size_t>(owner)])
+        if (each.scope != Scope::kCommon) require(each, name_in_file(each, owner, ranks_before_));
+    }
+    for (const auto& [name, tensor] : saved_) {
+      if (placed.contains(name) || (resized() && is_of_a_rank(name))) continue;
+      does_not_fit(path, fmt::format("{} is in it and has no place here", name));
+    }
+  }
+
+  [[noreturn]] static void does_not_fit(const std::filesystem::path& path, const std::string& why) {
+    throw DataError(
+        "the checkpoint {} does not fit this run: {}; resume with the model and optimizer it was made with",
+        path.string(), why);
+  }
+
+  at::Tensor mean_of(const StateTensor& each) const {
+    at::Tensor sum;
+    for (int rank = 0; rank < ranks_before_; ++rank) {
+      const at::Tensor theirs = saved_.at(name_in_file(each, rank, ranks_before_)).to(at::kDouble);
+      sum = sum.defined() ? sum.add_(theirs) : theirs.clone();
+    }
+    return sum.div_(ranks_before_);
+  }
+
+  /// The same for all ranks that have it: all, or rank 0 alone.
+  void share(const StateTensor& each) {
+    if (group_.rank() == 0) {
+      at::Tensor(each.tensor)
+          .detach()
+          .copy_(each.scope == Scope::kMean ? mean_of(each) : saved_.at(each.name));
+    }
+    const bool by_all = std::all_of(wanted_.begin(), wanted_.end(), [&](const auto& theirs) {
+      return std::any_of(theirs.begin(), theirs.end(),
+                         [&](const StateTensor& other) { return other.name == each.name; });
+    });
+    if (by_all && each.tensor.numel() > 0) group_.broadcast(each.tensor.detach(), 0).wait();
+  }
+
+  void hand_out(int owner) {
+    const auto& theirs = wanted_[static_cast<size_t>(owner)];
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      if (theirs[i].scope == Scope::kCommon) continue;
+      at::Tensor value = theirs[i].tensor;
+      if (group_.rank() == 0) value = saved_.at(name_in_file(theirs[i], owner, ranks_before_)).contiguous();
+      if (group_.rank() == 0 && owner != 0) group_.send(value, owner, kTag).wait();
+      if (group_.rank() != owner) continue;
+      if (owner != 0) group_.receive(value, 0, kTag).wait();
+      at::Tensor(mine_[i].tensor).detach().copy_(value);
+    }
+  }
+
+  comm::Group& group_;
+  std::vector<StateTensor> mine_;
+  std::vector<std::vector<StateTensor>> wanted_;  ///< by rank
+  std::map<std::string, at::Tensor> saved_;       ///< rank 0 alone
+  int ranks_before_ = 0;
+};
+
+}  // namespace
+
+void Resumption::note(const std::string& text) {
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
+}
+
+void save_checkpoint(const std::filesystem::path& path, comm::Group& group, CheckpointParts parts) {
+  Checkpoint file;
+  file.state = {{"ranks", group.size()}};
+  std::vector<StateTensor> mine;
+  for (CheckpointPart* part : parts) {
+    parallel::append(mine, "", part->to_save());
+    const Json values = part->values();
+    if (!values.is_null()) file.state[part->name()] = values;
+  }
+  const auto all = described(group, mine);
+  for (int owner = 0; owner < group.size(); ++owner) {
+    const auto& theirs = all[static_cast<size_t>(owner)];
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      if (owner != 0 && theirs[i].scope == Scope::kCommon) continue;
+      at::Tensor value = theirs[i].tensor;
+      if (group.rank() == owner) value = mine[i].tensor.detach().to(at::kCPU).contiguous();
+      if (group.rank() == owner && owner != 0) group.send(value, 0, kTag).wait();
+      if (group.rank() == 0 && owner != 0) group.receive(value, owner, kTag).wait();
+      if (group.rank() == 0) file.tensors.push_back({name_in_file(theirs[i], owner, group.size()), value});
+    }
+  }
+  together(group, [&] { save_checkpoint(path, file); });
+}
+
+Resumption restore_checkpoint(const std::filesystem::path& path, comm::Group& group, CheckpointParts parts) {
+  std::vector<StateTensor> mine;
+  for (CheckpointPart* part : parts) parallel::append(mine, "", part->to_restore());
+  Restoring restoring(group, std::move(mine));
+  const Json state = restoring.read(path);
+  Resumption how = restoring.fill();
+  for (CheckpointPart* part : parts) {
+    const auto values = state.find(part->name());
+    part->restored(values == state.end() ? Json() : *values, how);
+  }
+  return how;
+}
+
+}  // namespace syncopate::train

@@ -2,7 +2,7 @@
 # other include.
 # Rooms marked paper never see torch.
 set(SYNCOPATE_ROOMS base record spec text corpora lifeline report tensor comm codec nn data optim parallel train tasks run
-                    lab cli)
+                    library lab cli)
 set(SYNCOPATE_PAPER_ROOMS base record spec text corpora lifeline report)
 
 set(ROOM_base "")
@@ -22,5 +22,6 @@ set(ROOM_parallel base tensor comm codec nn optim)
 set(ROOM_train base record corpora tensor comm data nn optim parallel)
 set(ROOM_tasks base record spec text corpora tensor comm nn data train)
 set(ROOM_run base record spec lifeline tensor comm codec nn data optim parallel train tasks)
+set(ROOM_library base spec tensor comm codec nn data optim parallel train run)
 set(ROOM_lab base record spec run)
 set(ROOM_cli base record spec text report lifeline tasks run lab)

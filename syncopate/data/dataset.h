@@ -23,8 +23,8 @@ class Dataset {
   /// (masks, crops): the same draw and id give the same, on any worker and in any batch.
   virtual tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const = 0;
 
-  /// A checksum of what it holds, in this order; not of how batches are drawn from it.
-  virtual uint64_t fingerprint() const = 0;
+  /// A checksum of what it holds, in this order; not of how batches are drawn from it. 0: not known.
+  virtual uint64_t fingerprint() const { return 0; }
 };
 
 /// Begins a batch of texts: sets its ids and real tokens; returns the length of the longest. `length(id)`:

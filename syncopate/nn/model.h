@@ -31,8 +31,10 @@ class Model {
 
   /// Leaf tensors that require a gradient, in the order the forward pass first uses them, each once.
   virtual std::vector<tensor::NamedTensor> parameters() const = 0;
-  /// State that is saved but not trained.
+  /// State that training changes otherwise than by gradients: a batch norm's statistics. Saved.
   virtual std::vector<tensor::NamedTensor> buffers() const { return {}; }
+  /// What does not change in training, alike on all ranks: frozen parameters. Saved.
+  virtual std::vector<tensor::NamedTensor> constants() const { return {}; }
 
   virtual void set_mode(Mode mode) = 0;
   virtual int depth() const = 0;

@@ -30,26 +30,26 @@ struct Compression {
 };
 
 bool keeps_errors(const CompressionOptions& options) {
-  return options.error_feedback.value_or(feeds_back(options.codec));
+  return options.error_feedback.value_or(options.own || feeds_back(options.codec));
 }
 
 AveragerPtr make_plain(const CompressionOptions&, comm::Group& group, Averaged) {
   return std::make_unique<AllReduce>(group);
 }
 
-AveragerPtr make_coded(const CompressionOptions& options, const std::string& codec, comm::Group& group,
-                       Averaged what) {
+AveragerPtr make_coded(const CompressionOptions& options, std::unique_ptr<codec::Codec> codec,
+                       comm::Group& group, Averaged what) {
   return std::make_unique<Coded>(
-      group, codec::make_codec({.name = codec, .ratio = options.ratio}),
+      group, std::move(codec),
       Coded::Options{.error_feedback = keeps_errors(options), .scaled = what == Averaged::kGradients});
 }
 
 AveragerPtr make_by_elements(const CompressionOptions& options, comm::Group& group, Averaged what) {
-  return make_coded(options, options.codec, group, what);
+  return make_coded(options, codec::make_codec({.name = options.codec, .ratio = options.ratio}), group, what);
 }
 
 AveragerPtr make_by_signs(const CompressionOptions& options, comm::Group& group, Averaged what) {
-  return make_coded(options, "sign", group, what);
+  return make_coded(options, codec::make_codec({.name = "sign"}), group, what);
 }
 
 AveragerPtr make_low_rank(const CompressionOptions& options, comm::Group& group, Averaged what) {
@@ -75,11 +75,12 @@ const Compression& find_compression(const std::string& codec) {
 }
 
 AveragerPtr make_averager(const CompressionOptions& options, comm::Group& group, Averaged what) {
+  if (options.own) return make_coded(options, options.own(), group, what);
   return find_compression(options.codec).make(options, group, what);
 }
 
 bool compresses(const CompressionOptions& options) {
-  return find_compression(options.codec).make != make_plain;
+  return options.own != nullptr || find_compression(options.codec).make != make_plain;
 }
 
 /// Where a strategy is made.
@@ -108,8 +109,8 @@ MadeStrategy make_gather_scatter(const Place& place) {
 template <typename MakeInner>
 MadeStrategy make_common_steps(const Place& place, const MakeInner& make_inner) {
   const CompressionOptions& compression = place.options.compression;
-  const bool one_bit_adam =
-      find_compression(compression.codec).make == make_by_signs && compression.one_bit_adam;
+  const bool one_bit_adam = !compression.own && compression.one_bit_adam &&
+                            find_compression(compression.codec).make == make_by_signs;
   if (!one_bit_adam)
     return in_step(make_inner(make_averager(compression, place.group, Averaged::kGradients)));
   return in_step(std::make_unique<OneBit>(

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "syncopate/codec/codec.h"
 #include "syncopate/comm/group.h"
 #include "syncopate/parallel/server/server_client.h"
 #include "syncopate/parallel/strategies/diloco.h"
@@ -18,12 +20,14 @@ namespace syncopate::parallel {
 
 /// What is exchanged goes through this codec.
 struct CompressionOptions {
-  std::string codec = "none";          ///< one of compression_names()
-  double ratio = 0.01;                 ///< top-k, random-k: fraction of the elements that is sent
-  int64_t rank = 4;                    ///< power-sgd
-  int64_t warmup = 0;                  ///< one-bit, power-sgd: steps that are not compressed
-  std::optional<bool> error_feedback;  ///< not set: where the codec needs it
-  bool one_bit_adam = true;            ///< one-bit: the optimizer is AdamW, so that this is 1-bit Adam
+  std::string codec = "none";            ///< one of compression_names()
+  double ratio = 0.01;                   ///< top-k, random-k: fraction of the elements that is sent
+  int64_t rank = 4;                      ///< power-sgd
+  int64_t warmup = 0;                    ///< one-bit, power-sgd: steps that are not compressed
+  std::optional<bool> error_feedback{};  ///< not set: where the codec needs it
+  bool one_bit_adam = true;              ///< one-bit: the optimizer is AdamW, so that this is 1-bit Adam
+  /// Makes a codec of one's own, in the place of `codec`; kept errors are fed back unless told otherwise.
+  std::function<std::unique_ptr<codec::Codec>()> own{};
 };
 
 /// A strategy by name and the options of all; each heeds its own.

@@ -45,6 +45,10 @@ class StepRunner {
   /// the rank that saw it.
   StepResult step(std::span<const tensor::Batch> micro, const Order& order, const StepHooks& hooks = {});
 
+  /// This rank's losses that the others have not been told yet: for a checkpoint.
+  const LocalLoss& carried() const { return carried_; }
+  void carry(const LocalLoss& losses) { carried_ = losses; }
+
  private:
   Replica& replica_;
   Engine& engine_;

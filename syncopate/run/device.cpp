@@ -91,6 +91,17 @@ void move_buffers(nn::Model& model, c10::Device device) {
   for (const auto& [name, buffer] : model.buffers()) at::Tensor(buffer).set_data(buffer.to(device));
 }
 
+PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, comm::Group& group) {
+  PrecisionChoice choice = choose_precision(asked, device);
+  at::Tensor refused = at::full({1}, choice.used == asked ? 0.0 : 1.0, at::kDouble);
+  group.all_reduce(refused, comm::Op::kMax).wait();
+  if (refused.item<double>() == 0) return choice;
+  if (choice.used == asked)
+    choice.note = "another worker's CPU is slower in half precision: computing in fp32";
+  choice.used = tensor::Precision::kFp32;
+  return choice;
+}
+
 void move_model(nn::Model& model, c10::Device device) {
   for (const auto& [name, parameter] : model.parameters())
     at::Tensor(parameter).set_data(parameter.detach().to(device));

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "syncopate/comm/group.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/tensor/precision.h"
 
@@ -25,6 +26,10 @@ struct PrecisionChoice {
 /// On a CPU half precision is used only where a trial shows that products in it are right and faster than in
 /// fp32: without the instructions they are emulated (a hundred times slower), and some libraries die on them.
 PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device);
+
+/// The same for all ranks: the trial may come out otherwise on another one, and all use half precision or
+/// none. Collective.
+PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, comm::Group& group);
 
 /// Moves parameters and buffers of a model that is not trained; FlatParams moves the parameters of one that
 /// is.

@@ -99,7 +99,8 @@ class Worker {
     if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
     data_hash_ = data_hash(setup);
     const at::Device device = parse_device(spec_.compute.device);
-    const PrecisionChoice precision = agree_on_precision(device, group);
+    const PrecisionChoice precision =
+        agree_on_precision(tensor::parse_precision(spec_.compute.precision), device, group);
     if (!precision.note.empty()) setup.notes.push_back(precision.note);
     compute_.device = describe(device);
     compute_.precision = tensor::name_of(precision.used);
@@ -135,19 +136,6 @@ class Worker {
   [[noreturn]] void report(const std::string& sentence, ExitCode code) {
     membership_.fail(sentence, static_cast<int>(code));
     throw ReportedError(code, sentence);
-  }
-
-  /// The trial of half precision may come out otherwise on another rank: all use it, or none.
-  PrecisionChoice agree_on_precision(at::Device device, comm::Group& group) const {
-    const tensor::Precision asked = tensor::parse_precision(spec_.compute.precision);
-    PrecisionChoice choice = choose_precision(asked, device);
-    at::Tensor refused = at::full({1}, choice.used == asked ? 0.0 : 1.0, at::kDouble);
-    group.all_reduce(refused, comm::Op::kMax).wait();
-    if (refused.item<double>() == 0) return choice;
-    if (choice.used == asked)
-      choice.note = "another worker's CPU is slower in half precision: computing in fp32";
-    choice.used = tensor::Precision::kFp32;
-    return choice;
   }
 
   void choose_folder_together(comm::Group& group) {

@@ -81,7 +81,7 @@ void FlatParams::zero_grads(const std::vector<RowUse>& rows) {
   grads.narrow(0, begin, size() - begin).zero_();
 }
 
-void FlatParams::check_views() const {
+std::optional<std::string> FlatParams::strayed() const {
   const auto address = [](const at::Tensor& flat, int64_t offset) {
     return static_cast<const char*>(flat.data_ptr()) + offset * flat.element_size();
   };
@@ -89,9 +89,15 @@ void FlatParams::check_views() const {
     const at::Tensor& grad = entry.parameter.grad();
     if (entry.parameter.data_ptr() != address(values, entry.offset) || !grad.defined() ||
         grad.data_ptr() != address(grads, entry.offset)) {
-      throw InternalError("the parameter " + entry.name + " or its gradient left the flat array");
+      return entry.name;
     }
   }
+  return std::nullopt;
+}
+
+void FlatParams::check_views() const {
+  if (const auto name = strayed())
+    throw InternalError("the parameter " + *name + " or its gradient left the flat array");
 }
 
 }  // namespace syncopate::tensor

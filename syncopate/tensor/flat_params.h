@@ -51,7 +51,9 @@ class FlatParams {
   void zero_grads();
   /// The same, knowing that a listed table differs from zero in the rows given alone.
   void zero_grads(const std::vector<RowUse>& rows);
-  void check_views() const;  ///< throws InternalError when a parameter or gradient left its place
+  /// The name of a parameter that left its place, or whose gradient did; none: all are there.
+  std::optional<std::string> strayed() const;
+  void check_views() const;  ///< throws InternalError when one did
 
   at::Tensor values;
   at::Tensor grads;

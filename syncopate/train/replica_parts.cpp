@@ -26,12 +26,15 @@ std::vector<StateTensor> ModelPart::common() const {
       {{.name = "model", .tensor = trained_.replica.params.values, .scope = Scope::kCommon, .laid_at = 0}});
   for (const auto& [name, buffer] : trained_.replica.model.buffers())
     tensors.push_back({.name = "buffer." + name, .tensor = buffer, .scope = Scope::kCommon});
+  for (const auto& [name, constant] : trained_.replica.model.constants())
+    tensors.push_back({.name = "constant." + name, .tensor = constant, .scope = Scope::kCommon});
   return tensors;
 }
 
 std::vector<StateTensor> ModelPart::own() const {
   std::vector<StateTensor> tensors;
   for (StateTensor& each : common()) {
+    if (each.name.starts_with("constant.")) continue;
     if (!(each.name.starts_with("buffer.") ? buffers_differ() : parameters_differ())) continue;
     each.scope = Scope::kOwn;
     tensors.push_back(std::move(each));

@@ -18,7 +18,7 @@ struct Trained {
   parallel::Buffers buffers = parallel::Buffers::kMean;  ///< where ranks' may differ
 };
 
-/// "model.PARAMETER" and "buffer.NAME": the one model that would be evaluated. Where replicas differ each
+/// "model.PARAMETER", "buffer.NAME" and "constant.NAME": the one model that would be evaluated. Where replicas differ each
 /// rank's own are beside it. Saving leaves training as it was.
 class ModelPart : public CheckpointPart {
  public:

@@ -380,23 +380,5 @@ TEST_F(CommandLine, RoomCheckFindsForbiddenIncludes) {
   }
 }
 
-TEST_F(CommandLine, ExampleBuildsAgainstTheInstalledLibrary) {
-  const std::string prefix = folder_ / "installed", build = folder_ / "example";
-  std::string libtorch = SYNCOPATE_PREFIXES;
-  std::replace(libtorch.begin(), libtorch.end(), ':', ';');
-  const auto expect_ok = [](const CommandResult& result) {
-    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  };
-  expect_ok(run_command({"cmake", "--install", program().parent_path(), "--prefix", prefix}));
-  expect_ok(run_command({"cmake", "-S", source_dir() / "examples", "-B", build,
-                         "-DCMAKE_PREFIX_PATH=" + prefix + ";" + libtorch}));
-  expect_ok(run_command({"cmake", "--build", build}, {}, 600));
-  const CommandResult trained =
-      run_command({"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", build + "/own_model"});
-  EXPECT_EQ(trained.exit_code, 0) << trained.err;
-  EXPECT_NE(trained.out.find("with 2 workers"), std::string::npos) << trained.out;
-  EXPECT_EQ(run_command({prefix + "/bin/syncopate", "--version"}).exit_code, 0);
-}
-
 }  // namespace
 }  // namespace syncopate::test

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "syncopate/base/error.h"
+#include "syncopate/library/session.h"
 #include "syncopate/parallel/averagers/all_reduce.h"
-#include "syncopate/parallel/session.h"
 #include "syncopate/parallel/strategies/diloco.h"
 #include "syncopate/parallel/strategies/local_sgd.h"
 #include "tests/contract/ranks.h"
@@ -56,10 +56,11 @@ std::vector<History> run(const std::vector<Diet>& diets, int steps, const Make& 
   auto groups = comm::open_in_process(ranks, test::kPatience);
   test::run_threads(ranks, [&](int rank) {
     const auto at = static_cast<size_t>(rank);
-    comm::Group& group = *groups[at];
+    World world(std::move(groups[at]));
     Slope model;
-    const auto strategy = make(group);
-    Session session(model, group, *strategy, {.kind = "sgd", .weight_decay = 0, .momentum = 0});
+    Session session(model, world,
+                    {.strategy = std::shared_ptr<Strategy>(make(world.group())),
+                     .optimizer = optim::OptimizerOptions{.kind = "sgd", .weight_decay = 0, .momentum = 0}});
     History& history = histories[at];
     for (int step = 0; step < steps; ++step) {
       tensor::Batch batch;

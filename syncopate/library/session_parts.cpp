@@ -1,0 +1,308 @@
+#include "syncopate/library/session_parts.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "syncopate/base/error.h"
+#include "syncopate/library/agree.h"
+#include "syncopate/optim/remote_optimizer.h"
+#include "syncopate/run/device.h"
+#include "syncopate/spec/strategies.h"
+
+namespace syncopate {
+namespace {
+
+parallel::StrategyOptions strategy_options(const SessionOptions& options) {
+  return options.strategy.options([](const std::string& name) {
+    parallel::StrategyOptions made;
+    made.name = name;
+    return made;
+  });
+}
+
+optim::OptimizerOptions optimizer_options(const SessionOptions& options) {
+  return options.optimizer.options([](const std::string& name) {
+    optim::OptimizerOptions made;
+    made.kind = name;
+    return made;
+  });
+}
+
+/// The codec of the session, or else the one among the strategy's own options.
+parallel::CompressionOptions compression_options(const SessionOptions& options) {
+  parallel::CompressionOptions made;
+  if (options.codec.own() != nullptr) {
+    made.own = *options.codec.own();
+    return made;
+  }
+  made = options.codec.options([](const std::string& name) {
+    parallel::CompressionOptions named;
+    named.codec = name;
+    return named;
+  });
+  if (made.codec == "none" && options.strategy.own() == nullptr) made = strategy_options(options).compression;
+  return made;
+}
+
+c10::Device device_of(const SessionOptions& options) {
+  if (const auto* device = std::get_if<c10::Device>(&options.device)) return *device;
+  return run::parse_device(std::get<std::string>(options.device));
+}
+
+tensor::Precision precision_of(const SessionOptions& options) {
+  if (const auto* precision = std::get_if<tensor::Precision>(&options.precision)) return *precision;
+  return tensor::parse_precision(std::get<std::string>(options.precision));
+}
+
+/// Of what is known by name: throws ConfigError where parts do not fit together.
+void require_fit(const SessionOptions& options, int workers) {
+  if (options.strategy.own() != nullptr) return;
+  const spec::StrategyInfo& strategy = spec::strategy_info(strategy_options(options).name);
+  const parallel::CompressionOptions compression = compression_options(options);
+  const spec::CodecInfo& codec = spec::codec_info(compression.codec);
+  const bool coded = compression.own || codec.packing != spec::Packing::kNone;
+  if (strategy.one_worker && workers > 1) {
+    throw ConfigError("the strategy {} is for one worker, but there are {}; use ddp", strategy.name, workers);
+  }
+  if (coded && !strategy.takes_codec) {
+    throw ConfigError("the strategy {} cannot use a codec; use ddp, or the codec none", strategy.name);
+  }
+  const bool own_optimizer = options.optimizer.own() != nullptr;
+  if (strategy.has_servers && own_optimizer) {
+    throw ConfigError("the strategy {} makes its optimizer on the servers: give its name or options",
+                      strategy.name);
+  }
+  if (codec.packing == spec::Packing::kSigns && strategy.rhythm == spec::Rhythm::kLocal) {
+    throw ConfigError("the codec {} cannot be used with {}; use int4", codec.name, strategy.name);
+  }
+  if (own_optimizer) return;
+  const spec::OptimizerInfo& optimizer = spec::optimizer_info(optimizer_options(options).kind);
+  if (codec.packing == spec::Packing::kSigns && !optimizer.supports_one_bit) {
+    throw ConfigError("the codec {} cannot be used with the optimizer {}; use adamw", codec.name,
+                      optimizer.name);
+  }
+  if (!codec.holds_loss_scale && precision_of(options) == tensor::Precision::kFp16 &&
+      !strategy.sends_parameters) {
+    throw ConfigError("the codec {} cannot hold the scaled gradients of the precision fp16; use bf16",
+                      codec.name);
+  }
+}
+
+/// Throws ConfigError for what cannot be trained.
+void require_trainable(const std::vector<tensor::NamedTensor>& parameters) {
+  if (parameters.empty())
+    throw ConfigError(
+        "the module has no parameters that require a gradient; register some, or unfreeze them");
+  const auto& [first_name, first] = parameters.front();
+  struct Range {
+    const char* begin;
+    const char* end;
+    const std::string* name;
+  };
+  std::vector<Range> ranges;
+  for (const auto& [name, parameter] : parameters) {
+    if (!parameter.is_floating_point() || parameter.dtype() != first.dtype()) {
+      throw ConfigError(
+          "all parameters must be of one floating type, but {} is {} and {} is {}; convert the module with "
+          "to()",
+          first_name, c10::toString(first.scalar_type()), name, c10::toString(parameter.scalar_type()));
+    }
+    const auto* begin = static_cast<const char*>(parameter.data_ptr());
+    ranges.push_back({begin, begin + parameter.nbytes(), &name});
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].begin >= ranges[i - 1].end) continue;
+    throw ConfigError(
+        "the parameters {} and {} share memory without being one tensor; register the same tensor under both "
+        "names, or clone one",
+        *ranges[i - 1].name, *ranges[i].name);
+  }
+}
+
+/// What must be alike on all ranks, in lines.
+std::string describe(const nn::Model& model, const SessionOptions& options) {
+  std::string text;
+  if (options.strategy.own() == nullptr)
+    text += fmt::format("the strategy {}\n", strategy_options(options).name);
+  if (options.codec.own() == nullptr)
+    text += fmt::format("the codec {}\n", compression_options(options).codec);
+  if (options.optimizer.own() == nullptr)
+    text += fmt::format("the optimizer {}\n", optimizer_options(options).kind);
+  text += fmt::format("clip {}\nseed {}\nthe precision {}\n", options.clip, options.seed,
+                      tensor::name_of(precision_of(options)));
+  for (const auto& [kind, tensors] : {std::pair{"the parameter", model.parameters()},
+                                      {"the buffer", model.buffers()},
+                                      {"the frozen parameter", model.constants()}}) {
+    for (const auto& [name, tensor] : tensors)
+      text += fmt::format("{} {} [{}] {}\n", kind, name, fmt::join(tensor.sizes(), ", "),
+                          c10::toString(tensor.scalar_type()));
+  }
+  return text;
+}
+
+/// First of all: whether ranks fit together. Gives the model back.
+nn::Model& agreed(nn::Model& model, const SessionOptions& options, comm::Group& workers) {
+  std::string problem, mine;
+  try {
+    require_fit(options, workers.size());
+    require_trainable(model.parameters());
+    device_of(options);
+    mine = describe(model, options);
+  } catch (const ConfigError& error) {
+    problem = error.what();
+  }
+  agree(workers, mine, problem);
+  return model;
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const SessionOptions& options,
+                                                 const tensor::FlatParams& params) {
+  if (servers_of(options) > 0) return std::make_unique<optim::RemoteOptimizer>();
+  if (options.optimizer.own() != nullptr) return (*options.optimizer.own())(params);
+  return optim::make_optimizer(optimizer_options(options), params);
+}
+
+std::shared_ptr<parallel::Strategy> make_strategy(const SessionOptions& options, comm::Group& workers,
+                                                  comm::Group& world, parallel::FreeRunning*& free) {
+  if (options.strategy.own() != nullptr) {
+    free = dynamic_cast<parallel::FreeRunning*>(options.strategy.own()->get());
+    return *options.strategy.own();
+  }
+  parallel::StrategyOptions made = strategy_options(options);
+  made.compression = compression_options(options);
+  if (options.optimizer.own() == nullptr) {
+    const spec::OptimizerInfo& optimizer = spec::optimizer_info(optimizer_options(options).kind);
+    made.compression.one_bit_adam = optimizer.one_bit_adam;
+    made.client.whole_tensors = optimizer.whole_tensors;
+  }
+  made.synchronous_server = options.staleness == 0;
+  parallel::MadeStrategy strategy = parallel::make_strategy(made, workers, &world);
+  free = strategy.free;
+  return std::move(strategy.strategy);
+}
+
+/// Ranks may begin apart: of what is not trained, all take rank 0's, on the device.
+void start_untrained(nn::Model& model, c10::Device device, comm::Group& workers) {
+  for (const auto& tensors : {model.buffers(), model.constants()}) {
+    for (const auto& [name, tensor] : tensors) {
+      if (tensor.device() != device) tensor.set_data(tensor.to(device));
+      if (workers.size() > 1) workers.broadcast(tensor.detach(), 0).wait();
+    }
+  }
+}
+
+}  // namespace
+
+int servers_of(const SessionOptions& options) {
+  if (options.strategy.own() != nullptr) return 0;
+  return spec::strategy_info(strategy_options(options).name).has_servers ? options.servers : 0;
+}
+
+parallel::ShardServerOptions server_options(const SessionOptions& options, int workers) {
+  parallel::ShardServerOptions made;
+  made.workers = workers;
+  made.staleness = options.staleness;
+  made.clip = options.clip;
+  made.optimizer = optimizer_options(options);
+  return made;
+}
+
+nlohmann::ordered_json named_options(const SessionOptions& options) {
+  nlohmann::ordered_json named = nlohmann::ordered_json::object();
+  if (options.strategy.own() == nullptr) named["strategy"] = strategy_options(options).name;
+  if (options.codec.own() == nullptr) named["codec"] = compression_options(options).codec;
+  if (options.optimizer.own() == nullptr) named["optimizer"] = optimizer_options(options).kind;
+  named["seed"] = options.seed;
+  return named;
+}
+
+void require_loss(const tensor::Loss& loss) {
+  if (loss.count < 0 ||
+      (loss.count > 0 && (!loss.sum.defined() || loss.sum.numel() != 1 || !loss.sum.requires_grad()))) {
+    throw ConfigError(
+        "a loss must be one number that the session's module has computed, with gradients on, and its count "
+        "0 "
+        "or more; got {} of count {}",
+        !loss.sum.defined()         ? "no tensor"
+        : loss.sum.numel() != 1     ? fmt::format("{} numbers", loss.sum.numel())
+        : !loss.sum.requires_grad() ? std::string("a number without a gradient")
+                                    : std::string("a number"),
+        loss.count);
+  }
+}
+
+parallel::Gradients SessionEngine::run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
+                                       uint64_t noise_key, const parallel::EngineEvents& events) {
+  if (!given_) return local_.run(replica, micro, noise_key, events);
+  const tensor::Loss loss = *std::exchange(given_, std::nullopt);
+  parallel::Gradients made;
+  if (loss.count > 0) made.loss = {loss.sum.item<double>(), loss.count};
+  if (events.before_backward) events.before_backward(made.loss, made.rows, true);
+  if (events.phase) events.phase("backward");
+  if (loss.count == 0) return made;
+  (replica.loss_scale != nullptr ? loss.sum * replica.loss_scale->value() : loss.sum).backward();
+  return made;
+}
+
+std::vector<parallel::StateTensor> SessionPart::to_save() {
+  const auto& [sum, count] = runner_.carried();
+  carried_ = at::tensor({sum, static_cast<double>(count)}, at::kDouble);
+  return {{.name = "session.carried", .tensor = carried_}};
+}
+
+void SessionPart::restored(const nlohmann::ordered_json& values, train::Resumption& how) {
+  ValuesPart::restored(values, how);
+  if (how.resized()) return;
+  const double* const carried = carried_.data_ptr<double>();
+  runner_.carry({carried[0], static_cast<int64_t>(carried[1])});
+}
+
+SessionParts::SessionParts(std::shared_ptr<nn::Model> of, World& world, const SessionOptions& options)
+    : model(std::move(of)),
+      part(servers_of(options) > 0 ? world.group().part(0, world.rank()) : nullptr),
+      workers(part ? *part : world.group()),
+      params(agreed(*model, options, workers).parameters(), device_of(options)),
+      optimizer(make_optimizer(options, params)),
+      replica{
+          .model = *model,
+          .params = params,
+          .optimizer = *optimizer,
+          .clip = options.clip,
+          .precision = run::agree_on_precision(precision_of(options), params.values.device(), workers).used},
+      strategy(make_strategy(options, workers, world.group(), free)),
+      runner(replica, engine, *strategy, parallel::Mesh::of_replicas(workers)) {
+  if (replica.precision == tensor::Precision::kFp16) replica.loss_scale = &loss_scale;
+  start_untrained(*model, params.values.device(), workers);
+  strategy->start(replica);
+}
+
+void SessionParts::watch_gradients() {
+  touched_ = std::make_shared<std::vector<int64_t>>(params.entries().size(), 0);
+  for (size_t i = 0; i < params.entries().size(); ++i) {
+    hooks_.push_back(params.entries()[i].parameter.register_hook(
+        [touched = touched_, i](const at::Tensor&) { (*touched)[i] = 1; }));
+  }
+}
+
+void SessionParts::require_gradients(bool allow_unused) {
+  for (size_t i = 0; i < hooks_.size(); ++i) params.entries()[i].parameter.remove_hook(hooks_[i]);
+  hooks_.clear();
+  const at::Tensor touched = at::tensor(*touched_, at::kLong);
+  workers.all_reduce(touched, comm::Op::kSum).wait();
+  if (touched.sum().item<int64_t>() == 0) return;  // no rank had examples: the next step shows
+  checked_gradients = true;
+  if (allow_unused) return;
+  for (size_t i = 0; i < params.entries().size(); ++i) {
+    if (touched[static_cast<int64_t>(i)].item<int64_t>() > 0) continue;
+    throw ConfigError(
+        "the parameter {} got no gradient in the first step; take it out of the module, freeze it with "
+        "set_requires_grad(false), or allow_unused if later steps use it",
+        params.entries()[i].name);
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/metered.h"
+#include "syncopate/comm/open.h"
+
+namespace syncopate {
+
+/// The processes that train together, seen from this one.
+class World {
+ public:
+  /// Ranks that met otherwise: threads of one process (comm/inproc.h), or this one alone.
+  explicit World(std::unique_ptr<comm::Group> group);
+  explicit World(comm::Membership membership);
+
+  int rank() const { return group_->rank(); }
+  int size() const { return group_->size(); }
+  comm::Metered& group() { return *group_; }
+
+  /// What this rank does, for the sentence that others read if it dies.
+  void status(int64_t step, const std::string& phase) { membership_.status(step, phase); }
+  /// A clean end: the last call. Who goes without it has died, to the others. See Session::leave.
+  void leave();
+  /// Throws CommError with the cause of `error`: whoever notices a failure first may be its victim.
+  [[noreturn]] void rethrow(const CommError& error) const;
+
+ private:
+  comm::Membership membership_;  ///< its group is the one below
+  std::unique_ptr<comm::Metered> group_;
+};
+
+struct JoinOptions {
+  std::chrono::milliseconds timeout{60000};  ///< of every operation, and of finding each other
+  int threads = 0;                           ///< to compute with; 0: all cores, shared with ranks beside this
+};
+
+/// Joins the run that a launcher (torchrun, mpirun, srun) started this
+/// process for; alone where none did. With main's `argv`, call it first: where this CPU needs other settings
+/// than the numerical libraries have chosen, the program starts again in place, once. Throws ConfigError and
+/// CommError.
+World join(const JoinOptions& options = {});
+World join(char** argv, const JoinOptions& options = {});
+
+}  // namespace syncopate

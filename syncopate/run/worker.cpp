@@ -211,8 +211,7 @@ class Worker {
     record.codec = spec_.codec.name;
     record.workers = workers();
     summarise(recorder.steps(), record);
-    record.bytes_sent_per_step =
-        trained.bytes_sent / static_cast<double>(std::max<int64_t>(1, trained.steps));
+    record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(std::max<int64_t>(1, record.steps));
     if (spec_.runs_free()) {  // steps of different workers pass at the same time
       record.train_seconds = trained.seconds;
       record.examples_per_s = static_cast<double>(record.examples) / trained.seconds;

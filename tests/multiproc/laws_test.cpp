@@ -1,6 +1,7 @@
 // The laws again, by real processes that talk over Gloo.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cmath>
 
@@ -227,6 +228,25 @@ TEST_F(Processes, ResumesOnAnotherNumberOfWorkers) {
   EXPECT_EQ(record.result->start_hash, straight->start_hash);
   EXPECT_EQ(record.result->data_hash, straight->data_hash);
   EXPECT_EQ(straight->data_hash.size(), 16u);
+
+  EXPECT_GT(difference(reference, losses_of(trained("foil", with(1, {"--no-shuffle"})))), 1e-3);
+
+  // Two that were started by hand go on, further than planned.
+  const std::string master = "127.0.0.1:" + std::to_string(29400 + ::getpid() % 200);
+  std::vector<std::unique_ptr<Process>> workers;
+  for (const std::string rank : {"0", "1"}) {
+    workers.push_back(
+        std::make_unique<Process>(train_command(data_, run,
+                                                {"--resume", "--strategy", "ddp", "--steps", "34", "--rank",
+                                                 rank, "--world-size", "2", "--master", master})));
+  }
+  for (const auto& worker : workers) {
+    const CommandResult result = worker->wait(60);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(nlohmann::json::parse(file(run, "spec.json")).at("comm.workers"), 2);
+  EXPECT_EQ(losses_of(run).size(), 34u);
+  EXPECT_EQ(record::read_run(run).losses[1].size(), 34u);
 
   const CommandResult other = resume(2, {"--global-batch", "20"});
   EXPECT_EQ(other.exit_code, 2);

@@ -5,8 +5,10 @@
 #include "syncopate/parallel/engines/local_engine.h"
 #include "syncopate/parallel/make.h"
 #include "syncopate/parallel/settle.h"
+#include "syncopate/train/replica_parts.h"
 #include "syncopate/train/trainer.h"
 #include "tests/contract/ranks.h"
+#include "tests/support/support.h"
 
 namespace syncopate::train {
 namespace {
@@ -189,6 +191,47 @@ TEST(SettledBuffers, StrategysSettleAloneLeavesThemApart) {
     made.strategy->settle(replica);
     EXPECT_EQ(model.buffers()[1].tensor.item<int64_t>(), 10 + group.rank()) << "the foil";
   });
+}
+
+/// Buffers that began as in `settled`, saved by two ranks and restored by so many; `what` they are.
+std::vector<std::pair<double, int64_t>> restored_by(int ranks, parallel::Buffers what) {
+  const test::TempDir folder;
+  std::vector<std::pair<double, int64_t>> left(static_cast<size_t>(ranks));
+  for (const int now : {2, ranks}) {
+    const bool resumes = now == ranks && std::filesystem::exists(folder / "checkpoint");
+    test::run_ranks(now, [&](comm::Group& group) {
+      Running model;
+      tensor::FlatParams params(model.parameters());
+      const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
+      parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
+      const auto made = parallel::make_strategy({.name = "all-reduce"}, group);
+      made.strategy->start(replica);
+      ReplicaParts parts({.replica = replica, .strategy = *made.strategy, .group = group, .buffers = what});
+      ValuesPart none(
+          "none", [] { return nlohmann::ordered_json(); }, [](const auto&, Resumption&) {});
+      const auto held = model.buffers();
+      if (!resumes) {
+        held[0].tensor.fill_(1 + group.rank());
+        held[1].tensor.fill_(10 + group.rank());
+        save_checkpoint(folder / "checkpoint", group, parts.and_then(none));
+        EXPECT_EQ(held[0].tensor.item<double>(), 1 + group.rank()) << "training goes on with its own";
+        return;
+      }
+      restore_checkpoint(folder / "checkpoint", group, parts.and_then(none));
+      left[static_cast<size_t>(group.rank())] = {held[0].tensor.item<double>(),
+                                                 held[1].tensor.item<int64_t>()};
+    });
+  }
+  return left;
+}
+
+TEST(SavedBuffers, AreEachRanksOwnOrOnOtherRanksTheSettledOnes) {
+  using Left = std::vector<std::pair<double, int64_t>>;
+  EXPECT_EQ(restored_by(2, parallel::Buffers::kMean), (Left{{1, 10}, {2, 11}}));
+  EXPECT_EQ(restored_by(3, parallel::Buffers::kMean), Left(3, {1.5, 10}));
+  EXPECT_EQ(restored_by(1, parallel::Buffers::kMean), Left(1, {1.5, 10}));
+  EXPECT_EQ(restored_by(2, parallel::Buffers::kOfRankZero), Left(2, {1, 10}));
+  EXPECT_EQ(restored_by(3, parallel::Buffers::kOfRankZero), Left(3, {1, 10}));
 }
 
 }  // namespace

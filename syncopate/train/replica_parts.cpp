@@ -11,7 +11,7 @@ using parallel::StateTensor;
 using Json = nlohmann::ordered_json;
 
 bool ModelPart::parameters_differ() const {
-  return trained_.group.size() > 1 && trained_.strategy.traits().replicas_differ;
+  return trained_.strategy.traits().replicas_differ;  // one rank's, too: an exchange may be under way
 }
 
 bool ModelPart::buffers_differ() const {

@@ -58,7 +58,7 @@ Trainer::Trainer(Parts parts, TrainerOptions options)
 
 TrainResult Trainer::run(bool resume) {
   parts_.strategy.start(parts_.replica);
-  start_hash_ = hash_of(parts_.replica.model);
+  if (!resume) start_hash_ = hash_of(parts_.replica.model);
   const int64_t first = resume ? restore() : 0;
   parts_.loader.seek(first);
   result_.steps = first;

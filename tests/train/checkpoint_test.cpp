@@ -274,6 +274,36 @@ TEST(CheckpointParts, HoldTheSettledModelAndEveryRanksOwn) {
   });
 }
 
+TEST(CheckpointParts, SkippedStepsAreCountedOnceOnOtherRanks) {
+  const test::TempDir folder;
+  const auto path = folder / "checkpoint.safetensors";
+  struct Scale {
+    double value;
+    int64_t skipped;
+    bool operator==(const Scale&) const = default;
+  };
+  const auto restored = [&](int ranks) {
+    std::vector<Scale> scales(static_cast<size_t>(ranks));
+    test::run_ranks(ranks, [&](comm::Group& group) {
+      optim::LossScale scale;
+      Parts mine(group, "local-sgd", 1, {});
+      mine.small.replica.loss_scale = &scale;
+      restore_checkpoint(path, group, mine.all());
+      scales[static_cast<size_t>(group.rank())] = {scale.value(), scale.skipped()};
+    });
+    return scales;
+  };
+  test::run_ranks(2, [&](comm::Group& group) {
+    optim::LossScale scale(1024);
+    Parts mine(group, "local-sgd", 1, {});
+    mine.small.replica.loss_scale = &scale;
+    for (int i = 0; i <= group.rank(); ++i) scale.overflowed();
+    save_checkpoint(path, group, mine.all());
+  });
+  EXPECT_EQ(restored(2), (std::vector<Scale>{{512, 1}, {256, 2}}));
+  EXPECT_EQ(restored(3), (std::vector<Scale>{{512, 3}, {512, 0}, {512, 0}}));
+}
+
 /// What ranks say of a checkpoint that they cannot use; each must say something.
 std::vector<std::string> complaints(const std::filesystem::path& path, int ranks) {
   std::vector<std::string> said(static_cast<size_t>(ranks));

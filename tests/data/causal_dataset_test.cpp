@@ -33,6 +33,15 @@ TEST(CausalDataset, JoinsDocumentsAndCutsBlocks) {
   EXPECT_THROW(data.collate(Ids{2}, 1), InternalError);
 }
 
+TEST(CausalDataset, FingerprintTellsTextsAndBlocksApart) {
+  const auto mark = [](const std::vector<std::string>& texts, int64_t length) {
+    return CausalDataset(texts, bytes_only(), length).fingerprint();
+  };
+  EXPECT_EQ(mark({"abc", "de"}, 4), mark({"abc", "de"}, 4));
+  EXPECT_NE(mark({"abc", "de"}, 4), mark({"abc", "df"}, 4));
+  EXPECT_NE(mark({"abc", "de"}, 4), mark({"abc", "de"}, 5));
+}
+
 TEST(CausalDataset, DropsBlocksOfASingleToken) {
   const std::vector<std::string> texts{"abc", "de"};
   EXPECT_EQ(CausalDataset(texts, bytes_only(), 3).size(), 2) << "7 = 3 + 3 + 1";

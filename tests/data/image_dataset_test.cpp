@@ -58,7 +58,8 @@ TEST(ImageDataset, NormalisesEachChannel) {
 
 TEST(ImageDataset, FingerprintTellsPixelsAndLabelsApart) {
   const auto mark = [](const std::shared_ptr<corpora::ImageTask>& task, bool augment) {
-    return ImageDataset(task, ImageDataset::Split::kTrain, {.augment = augment, .normalisation = kPlain})
+    return ImageDataset(task, ImageDataset::Split::kTrain,
+                        {.augment = augment, .pad = 1, .normalisation = kPlain})
         .fingerprint();
   };
   const uint64_t plain = mark(small_task(3), false);

@@ -56,6 +56,17 @@ at::Tensor restored(const tensor::Batch& batch) {
   return ids;
 }
 
+TEST(MaskedDataset, FingerprintTellsTextsApartButNotDraws) {
+  const auto mark = [](const std::vector<std::string>& texts, const MaskOptions& options) {
+    return MaskedDataset(texts, tokenizer(), options).fingerprint();
+  };
+  const auto texts = documents(3, 20);
+  EXPECT_EQ(mark(texts, {.max_length = 10}), mark(texts, {.max_length = 10, .seed = 4}));
+  auto changed = texts;
+  std::swap(changed[0], changed[1]);
+  EXPECT_NE(mark(texts, {.max_length = 10}), mark(changed, {.max_length = 10}));
+}
+
 TEST(MaskedDataset, PacksDocumentsIntoBlocks) {
   const text::WordPiece words = tokenizer();
   const std::vector<std::string> texts{"ac ad ae af", "", "ag ah ai aj ak al am an ao ap aq"};

@@ -32,6 +32,21 @@ std::string words(int from, int count) {
   return text;
 }
 
+TEST(SquadDataset, FingerprintTellsQuestionsContextsAndAnswersApart) {
+  const auto mark = [](const std::string& question, const std::string& context, const std::string& answer) {
+    const std::vector<std::string> contexts{context};
+    const std::vector<corpora::Question> questions{
+        {"a", question, 0, {{answer, static_cast<int64_t>(context.find(answer))}}}};
+    return SquadDataset(questions, contexts, numbered(), {.max_length = 20, .stride = 2, .max_question = 4})
+        .fingerprint();
+  };
+  const uint64_t plain = mark("w17", words(0, 5), "w3");
+  EXPECT_EQ(mark("w17", words(0, 5), "w3"), plain);
+  EXPECT_NE(mark("w18", words(0, 5), "w3"), plain);
+  EXPECT_NE(mark("w17", words(1, 5), "w3"), plain);
+  EXPECT_NE(mark("w17", words(0, 5), "w2"), plain);
+}
+
 TEST(SquadDataset, WindowsOverlapByTheStride) {
   const std::vector<std::string> contexts{words(0, 10), "w3", ""};
   const std::vector<corpora::Question> questions{

@@ -15,8 +15,10 @@ struct Run {
   nlohmann::ordered_json environment;  ///< null until training starts
   std::vector<StepRecord> steps;
   std::vector<EvalRecord> evals;
-  std::vector<std::vector<double>> losses;  ///< by rank; empty for a rank whose file is on another machine
-  std::optional<RunRecord> result;          ///< nothing until the run ends
+  /// By rank; empty for one whose file is on another machine. NaN where a rank had no examples or was not
+  /// there; shorter for one that left.
+  std::vector<std::vector<double>> losses;
+  std::optional<RunRecord> result;  ///< nothing until the run ends
   bool done = false;
 };
 

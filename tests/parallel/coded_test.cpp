@@ -99,7 +99,16 @@ TEST_P(FeedingBack, SentPlusResidualEqualsTheGradients) {
         arrived += rank.params.grads.to(at::kDouble);
       }
       const at::Tensor all = summed(given, group), kept = kept_by_all(*averager, rank);
-      // Nothing belongs to what lies between parameters.
+      // Nothing belongs to what lies between parameters, and nothing is kept for it: a checkpoint does not
+      // hold it.
+      at::Tensor between = kept.clone();
+      int64_t gaps = between.numel();
+      for (const auto& entry : rank.params.entries()) {
+        between.narrow(0, entry.offset, entry.size).zero_();
+        gaps -= entry.size;
+      }
+      EXPECT_GT(gaps, 0);
+      EXPECT_EQ(between.abs().max().item<double>(), 0);
       for (const auto& entry : rank.params.entries()) {
         const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, entry.offset, entry.size); };
         EXPECT_TRUE(at::allclose(part(arrived) + part(kept), part(all), 1e-5, 1e-5)) << entry.name;

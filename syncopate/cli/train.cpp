@@ -83,7 +83,7 @@ int work(const spec::RunSpec& spec, const run::World& world, const TrainArgument
 int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** argv) {
   const record::RunFolder folder = spec::choose_folder(spec, arguments.out, arguments.resume);
   const bool fresh = !std::filesystem::exists(folder.path);
-  spec::start_folder(folder, spec);
+  if (!arguments.resume) spec::start_folder(folder, spec);
   const auto processes = static_cast<int>(spec.comm.workers + spec.servers());
   run::set_thread_environment(spec.compute.threads > 0 ? static_cast<int>(spec.compute.threads)
                                                        : run::default_threads(processes));

@@ -47,6 +47,7 @@ void Recorder::resumed(const train::ResumePoint& point) {
   }
   first_step_ = point.step;
   if (!first()) return;
+  if (when_resumed_) when_resumed_();
   // What ranks that are no more wrote after the checkpoint did not happen.
   for (int rank = point.ranks; std::filesystem::exists(folder_.losses(rank)); ++rank)
     record::LineFile(folder_.losses(rank), own(rank));

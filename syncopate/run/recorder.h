@@ -33,6 +33,8 @@ class Recorder : public train::Listener {
   bool stop_requested() override;
 
   void begin();  ///< a new run: fresh files
+  /// Called at rank 0 once the checkpoint has been read and the run goes on: not for one that is refused.
+  void when_resumed(std::function<void()> note) { when_resumed_ = std::move(note); }
   void say(const std::string& line) { progress_.say(line); }
   const std::vector<record::StepRecord>& steps() const { return steps_; }
 
@@ -45,6 +47,7 @@ class Recorder : public train::Listener {
   int rank_;
   Progress progress_;
   std::function<bool()> stop_requested_;
+  std::function<void()> when_resumed_;
   std::optional<spec::Fault> fault_;
   std::vector<record::StepRecord> steps_;  ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;

@@ -115,6 +115,7 @@ class Worker {
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       spec::parse_fault(spec_.comm.fault));
     open_folder(group);
+    recorder.when_resumed([this] { note_settings(); });
     announce(recorder, setup, assembly.replica().params, steps);
     if (!options_.resume) recorder.begin();
     const train::TrainResult trained = assembly.train(recorder, options_.resume);
@@ -165,14 +166,23 @@ class Worker {
             {"vocabulary", setup.fingerprint}};
   }
 
-  /// Only now that everything is loaded: a run that cannot begin leaves nothing behind.
+  /// Only now that everything is loaded: a run that cannot begin leaves nothing behind, and one that cannot
+  /// resume (which its checkpoint shows) leaves its folder as it was.
   void open_folder(comm::Group& group) {
-    if (world_.rank == 0) {
-      if (!options_.folder_is_ready) spec::start_folder(folder_, spec_);
-      std::filesystem::remove(folder_.done());
-    }
+    if (world_.rank == 0 && !options_.resume) note_settings();
     group.barrier();  // rank 0 sweeps out what an earlier run left: nobody writes before that
     make_folder(folder_.path);
+  }
+
+  /// The run begins or goes on: with these settings, on this machine.
+  void note_settings() {
+    if (!options_.folder_is_ready || options_.resume) spec::start_folder(folder_, spec_);
+    std::filesystem::remove(folder_.done());
+    nlohmann::ordered_json environment = compute_.to_json();
+    environment["launcher"] = world_.launcher;
+    environment["workers"] = workers();
+    if (spec_.servers() > 0) environment["servers"] = spec_.servers();
+    write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
   void announce(Recorder& recorder, const tasks::TaskSetup& setup, const tensor::FlatParams& params,
@@ -195,11 +205,6 @@ class Worker {
                              spec_.examples_per_step() / (free ? workers() : 1), free ? "update" : "step",
                              steps, free ? "update" : "step", folder_.path.string()));
     for (const std::string& note : setup.notes) recorder.say("note: " + note);
-    nlohmann::ordered_json environment = compute_.to_json();
-    environment["launcher"] = world_.launcher;
-    environment["workers"] = workers();
-    if (spec_.servers() > 0) environment["servers"] = spec_.servers();
-    write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,

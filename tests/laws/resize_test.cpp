@@ -20,6 +20,7 @@ Rig rig_for(const std::string& strategy) {
   rig.optim.lr = 3e-3;
   rig.optim.eps = 1e-6;  // Adam makes steps of the rounding where a gradient is zero
   rig.optim.clip = 1;
+  rig.dropout = 0.1;
   rig.steps = 20;
   rig.eval_every = 1000;
   return rig;

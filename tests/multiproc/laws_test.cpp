@@ -248,6 +248,15 @@ TEST_F(Processes, ResumesOnAnotherNumberOfWorkers) {
   EXPECT_EQ(losses_of(run).size(), 34u);
   EXPECT_EQ(record::read_run(run).losses[1].size(), 34u);
 
+  // What cannot resume leaves the folder as it was.
+  const std::string settings = file(run, "spec.json"), environment = file(run, "environment.json");
+  write_text(run / "checkpoint.safetensors", "damaged");
+  const CommandResult refused = resume(3, {"--steps", "40"});
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_EQ(file(run, "spec.json"), settings);
+  EXPECT_EQ(file(run, "environment.json"), environment);
+  EXPECT_TRUE(std::filesystem::exists(run / "DONE"));
+
   const CommandResult other = resume(2, {"--global-batch", "20"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_NE(other.err.find("train.global_batch was 10 and is 20 now"), std::string::npos) << other.err;

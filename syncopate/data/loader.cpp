@@ -163,7 +163,11 @@ StepBatches Loader::prepare(int64_t step, const std::vector<int64_t>& shares) {
   }
   const uint64_t draw = mix_key(options_.seed, kDrawStream, batches.epoch);
   for (const auto& ids : micro) {
-    if (!ids.empty() || options_.keep_empty) batches.micro.push_back(dataset_->collate(ids, draw));
+    if (ids.empty() && !options_.keep_empty) continue;
+    tensor::Batch batch = dataset_->collate(ids, draw);
+    if (batch.ids.empty()) batch.ids = ids;
+    check(batch.ids == ids, "a batch holds the examples that were asked for");
+    batches.micro.push_back(std::move(batch));
   }
   return batches;
 }

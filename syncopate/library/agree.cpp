@@ -32,12 +32,14 @@ std::string difference(const std::string& first, const std::string& mine, int ra
 void agree(comm::Group& group, const std::string& mine, const std::string& problem) {
   const std::string first = comm::broadcast_text(group, mine, 0);
   const std::string sentence = problem.empty() ? difference(first, mine, group.rank()) : problem;
-  at::Tensor objects = at::zeros({group.size()}, at::kLong);
-  objects[group.rank()] = sentence.empty() ? 0 : 1;
-  group.all_reduce(objects, comm::Op::kSum).wait();
+  at::Tensor refuses = at::zeros({group.size()}, at::kLong);  // by rank
+  refuses[group.rank()] = sentence.empty() ? 0 : 1;
+  group.all_reduce(refuses, comm::Op::kSum).wait();
   for (int rank = 0; rank < group.size(); ++rank) {
-    if (objects[rank].item<int64_t>() == 0) continue;
-    throw ConfigError("{}", comm::broadcast_text(group, sentence, rank));
+    if (refuses[rank].item<int64_t>() == 0) continue;
+    const std::string heard = comm::broadcast_text(group, sentence, rank);
+    group.barrier();  // who throws may be gone at once: all have heard
+    throw ConfigError("{}", heard);
   }
 }
 

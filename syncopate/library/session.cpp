@@ -17,13 +17,17 @@
 namespace syncopate {
 
 Session::Session(nn::Model& model, World& world, SessionOptions options)
-    : world_(world), options_(std::move(options)) {
+    : world_(world), options_(std::move(options)), rank_(world_.rank()), workers_(world_.size()) {
   start(std::shared_ptr<nn::Model>(std::shared_ptr<nn::Model>(), &model));
 }
 
 Session::Session(std::shared_ptr<torch::nn::Module> module, LossFunction loss, World& world,
                  SessionOptions options)
-    : world_(world), options_(std::move(options)) {
+    : world_(world),
+      options_(std::move(options)),
+      rank_(world_.rank()),
+      workers_(world_.size()),
+      has_loss_(loss != nullptr) {
   start(std::make_shared<nn::ModuleModel>(std::move(module), std::move(loss)));
 }
 
@@ -31,40 +35,49 @@ Session::Session(std::shared_ptr<torch::nn::Module> module, World& world, Sessio
     : Session(std::move(module), LossFunction(), world, std::move(options)) {}
 
 Session::Session(std::shared_ptr<torch::nn::Module> module, SessionOptions options)
-    : own_world_(join()), world_(*own_world_), options_(std::move(options)) {
+    : own_world_(join()),
+      world_(*own_world_),
+      options_(std::move(options)),
+      rank_(world_.rank()),
+      workers_(world_.size()),
+      has_loss_(false) {
   start(std::make_shared<nn::ModuleModel>(std::move(module)));
 }
 
 Session::~Session() = default;
 
-int Session::rank() const { return world_.rank(); }
-int Session::workers() const { return parts_ ? parts_->workers.size() : world_.size() - options_.servers; }
 const parallel::Replica& Session::replica() const { return parts().replica; }
 
 SessionParts& Session::parts() const {
-  check(parts_ != nullptr, "a rank that serves has no replica");
+  if (unusable_) throw ConfigError("this session could not resume; make a new one");
+  if (serves_) throw ConfigError("rank {} serves: call serve() there, and nothing else", rank_);
+  if (!parts_) throw ConfigError("this session has been left; make a new one");
   return *parts_;
 }
 
 void Session::start(std::shared_ptr<nn::Model> model) {
-  const int servers = servers_of(options_);
-  if (servers >= world_.size()) {
-    throw ConfigError("servers must leave at least one of the {} ranks to train, got {}", world_.size(),
-                      servers);
-  }
-  serves_ = world_.rank() >= world_.size() - servers;
-  if (serves_) return;
   try {
+    require_agreement(*model, options_, world_.group());
+    const int servers = servers_of(options_);
+    workers_ -= servers;
+    serves_ = rank_ >= workers_;
+    if (serves_) return;
     parts_ = std::make_unique<SessionParts>(std::move(model), world_, options_);
+    if (!parts_->note.empty()) notes_.push_back(parts_->note);
+    open_section();
   } catch (const CommError& error) {
     world_.rethrow(error);
   }
 }
 
 void Session::serve() {
-  check(serves_, "this rank trains");
+  if (!serves_) throw ConfigError("rank {} trains: only the last servers of the ranks serve", rank_);
   world_.status(-1, "serving");
-  parallel::serve(world_.group(), server_options(options_, workers()));
+  try {
+    parallel::serve(world_.group(), server_options(options_, workers_));
+  } catch (const CommError& error) {
+    world_.rethrow(error);
+  }
 }
 
 uint64_t Session::noise_key() const {
@@ -74,21 +87,31 @@ uint64_t Session::noise_key() const {
 Session::Forward Session::forward(std::span<const int64_t> ids) const {
   const parallel::Replica& replica = parts().replica;
   replica.model.set_mode({.training = true, .noise_key = noise_key()});
-  return Forward(noise_key(), ids, replica.precision, replica.params.values.device());
+  const auto own = static_cast<int64_t>(mix_key(rank_, steps_) >> 1);
+  return Forward(noise_key(), ids.empty() ? std::span(&own, 1) : ids, replica.precision,
+                 replica.params.values.device());
 }
 
-tensor::Batch Session::numbered(const tensor::Batch& batch) const {
-  tensor::Batch whole = batch;
-  const int64_t size = batch.fields.empty() ? 0 : batch.fields.begin()->second.size(0);
+tensor::Batch Session::numbered(tensor::Batch batch, int64_t& number) const {
+  if (!batch.ids.empty()) return batch;
+  int64_t size = 0;
+  for (const auto& [name, field] : batch.fields) {
+    if (field.dim() > 0) size = std::max(size, field.size(0));
+  }
   for (int64_t i = 0; i < size; ++i)
-    whole.ids.push_back(static_cast<int64_t>(mix_key(rank(), steps_, i) >> 1));
-  return whole;
+    batch.ids.push_back(static_cast<int64_t>(mix_key(rank_, steps_, number++) >> 1));
+  return batch;
 }
 
 double Session::step(std::span<const tensor::Batch> micro, double lr) {
+  if (!has_loss_) {
+    throw ConfigError(
+        "this session's module came without a loss function: give one, or hand the loss itself to step()");
+  }
   std::vector<tensor::Batch> full;
+  int64_t number = 0;
   for (const tensor::Batch& batch : micro) {
-    tensor::Batch whole = batch.ids.empty() ? numbered(batch) : batch;
+    tensor::Batch whole = numbered(batch, number);
     if (whole.size() > 0 || parts().replica.model.every_rank_computes()) full.push_back(std::move(whole));
   }
   return make_step(full, lr);
@@ -102,6 +125,7 @@ double Session::step(const tensor::Loss& loss, double lr) {
 
 double Session::make_step(std::span<const tensor::Batch> micro, double lr) {
   SessionParts& p = parts();
+  const SessionEngine::Offer offer(p.engine);  // a loss that was given is for this step alone
   if (const auto stray = p.params.strayed()) {
     throw ConfigError(
         "the parameter {} or its gradient was moved since the session began; leave zero_grad() and to() to "
@@ -109,61 +133,92 @@ double Session::make_step(std::span<const tensor::Batch> micro, double lr) {
         *stray);
   }
   try {
+    open_section();  // there is none after finish()
     if (p.free != nullptr && !ticket_) take_ticket();
     world_.status(steps_ + 1, "step");
-    const bool first = !p.checked_gradients;
-    if (first) p.watch_gradients();
+    std::optional<GradientWatch> watch;
+    if (!p.gradients_checked) watch.emplace(p.params);
     last_ = p.runner.step(micro, {.step = ticket_.value_or(steps_), .lr = lr, .noise_key = noise_key()});
-    if (first) p.require_gradients(options_.allow_unused);
+    ticket_.reset();
+    ++steps_;
+    if (watch)
+      p.gradients_checked =
+          watch->require(last_.mine.count, options_.allow_unused, p.free != nullptr ? nullptr : &p.workers);
   } catch (const CommError& error) {
     world_.rethrow(error);
   }
-  ticket_.reset();
-  ++steps_;
   return last_.count > 0 ? last_.sum / last_.count : 0;
 }
 
 int64_t Session::take_ticket() {
-  SessionParts& p = parts();
-  if (!open_) p.free->open(p.replica, tickets_, std::numeric_limits<int64_t>::max() / 2);
-  open_ = true;
-  ticket_ = p.free->take(false);
+  ticket_ = parts().free->take(false);
   check(ticket_.has_value(), "a section without an end has a ticket");
   return *ticket_;
 }
 
+void Session::open_section() {
+  SessionParts& p = parts();
+  if (p.free == nullptr || open_) return;
+  p.free->open(p.replica, tickets_, std::numeric_limits<int64_t>::max() / 2);
+  open_ = true;
+}
+
 void Session::close_section() {
+  SessionParts& p = parts();
   if (!open_) return;
-  tickets_ += parts().free->close(parts().replica);
+  ticket_.reset();  // what was taken and not used is left out
+  tickets_ += p.free->close(p.replica);
   open_ = false;
 }
 
 void Session::with_model(const std::function<void()>& use) {
   SessionParts& p = parts();
-  close_section();
-  std::vector<at::Tensor> kept;
-  if (p.strategy->traits().replicas_differ) kept.push_back(p.params.values);
-  for (const auto& named : p.replica.model.buffers()) kept.push_back(named.tensor);
-  std::vector<at::Tensor> own;
-  for (const at::Tensor& tensor : kept) own.push_back(tensor.clone());
-  p.settle(options_.buffers);
-  p.replica.model.set_mode({.training = false});
-  use();
-  for (size_t i = 0; i < own.size(); ++i) kept[i].copy_(own[i]);
+  /// What training goes on with, also when `use` throws.
+  struct Kept {
+    explicit Kept(SessionParts& of) : parts(of) {
+      if (parts.strategy->traits().replicas_differ) tensors.push_back(parts.params.values);
+      for (const auto& named : parts.replica.model.buffers()) tensors.push_back(named.tensor);
+      for (const at::Tensor& tensor : tensors) copies.push_back(tensor.clone());
+    }
+    ~Kept() {
+      for (size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_(copies[i]);
+      parts.replica.model.set_mode({.training = true});
+    }
+    SessionParts& parts;
+    std::vector<at::Tensor> tensors, copies;
+  };
+  try {
+    close_section();
+    {
+      const Kept kept(p);
+      p.settle(options_.buffers);
+      p.replica.model.set_mode({.training = false});
+      use();
+    }
+    open_section();
+  } catch (const CommError& error) {
+    world_.rethrow(error);
+  }
 }
 
 parallel::Settled Session::finish() {
-  close_section();
-  return parts().settle(options_.buffers);
+  try {
+    close_section();
+    return parts().settle(options_.buffers);
+  } catch (const CommError& error) {
+    world_.rethrow(error);
+  }
 }
 
 void Session::save(const std::filesystem::path& path) {
-  close_section();
   SessionParts& p = parts();
   train::ReplicaParts replica(p.trained(options_.buffers));
   SessionPart own(p.runner, [&] { return progress(); }, {});
   try {
+    const bool was_open = open_;
+    close_section();
     train::save_checkpoint(path, p.workers, replica.and_then(own));
+    if (was_open) open_section();
   } catch (const CommError& error) {
     world_.rethrow(error);
   }
@@ -176,10 +231,17 @@ std::vector<std::string> Session::resume(const std::filesystem::path& path) {
   SessionPart own(p.runner, {}, [&](const nlohmann::ordered_json& values, train::Resumption& how) {
     restore(values, how);
   });
+  own.expect(named_options(options_));
   try {
-    return train::restore_checkpoint(path, p.workers, replica.and_then(own)).notes;
+    close_section();
+    const auto how = train::restore_checkpoint(path, p.workers, replica.and_then(own));
+    open_section();
+    return how.notes;
   } catch (const CommError& error) {
     world_.rethrow(error);
+  } catch (...) {
+    unusable_ = true;
+    throw;
   }
 }
 
@@ -191,12 +253,6 @@ nlohmann::ordered_json Session::progress() const {
 }
 
 void Session::restore(const nlohmann::ordered_json& values, train::Resumption& how) {
-  const nlohmann::ordered_json now = named_options(options_);
-  for (const auto& [name, value] : now.items()) {
-    if (values.at(name) == value) continue;
-    throw ConfigError("a session resumes with the options it began with, but {} was {} and is {} now", name,
-                      values.at(name).dump(), value.dump());
-  }
   steps_ = values.at("steps");
   tickets_ = values.at("updates");
   if (how.resized()) how.note(fmt::format("workers were {} and are {} now", how.ranks_before, how.ranks_now));
@@ -206,16 +262,27 @@ void Session::restore(const nlohmann::ordered_json& values, train::Resumption& h
 }
 
 void Session::leave() {
-  if (!serves_) {
-    close_section();
-    parts().strategy->leave();
-    parts_.reset();  // its group goes with the world
+  try {
+    if (parts_) {
+      close_section();
+      parts_->strategy->leave();
+      parts_.reset();  // its group goes with the world
+    }
+    if (own_world_) own_world_->leave();
+  } catch (const CommError& error) {
+    world_.rethrow(error);
   }
-  if (own_world_) own_world_->leave();
 }
 
 data::StepBatches Session::Batches::next() {
-  if (session_.parts().free != nullptr) loader_->request(session_.take_ticket());
+  if (session_.parts().free != nullptr) {
+    session_.open_section();
+    loader_->request(session_.take_ticket());
+  } else if (position_ != session_.steps()) {  // it has resumed, or the last batch was not used
+    loader_->seek(session_.steps());
+    position_ = session_.steps();
+  }
+  ++position_;
   return loader_->next();
 }
 
@@ -235,7 +302,6 @@ Session::Batches::Batches(Session& session, std::shared_ptr<const data::Dataset>
   options.on_demand = free;
   options.keep_empty = session.parts().replica.model.every_rank_computes();
   loader_ = std::make_unique<data::Loader>(std::move(dataset), options);
-  if (!free) loader_->seek(session.steps());
 }
 
 Session::Batches Session::batches(std::shared_ptr<const data::Dataset> dataset, data::LoaderOptions options) {

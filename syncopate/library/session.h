@@ -86,9 +86,11 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  int rank() const;     ///< of this worker
-  int workers() const;  ///< servers not counted
+  int rank() const { return rank_; }
+  int workers() const { return workers_; }  ///< servers not counted
   const parallel::Replica& replica() const;
+  /// What its user should know, such as a precision that is not the one asked for.
+  const std::vector<std::string>& notes() const { return notes_; }
 
   // Steps. Each returns the mean loss over all ranks since they last talked or, in a step in which they do
   // not talk, this rank's own (0 without examples). Throws DivergedError when it is not a number.
@@ -98,13 +100,13 @@ class Session {
   /// On several micro-batches, one after the other.
   double step(std::span<const tensor::Batch> micro, double lr);
   double step(const data::StepBatches& batches, double lr) { return step(batches.micro, lr); }
-  /// The forward pass is made: `loss` is its sum over the examples, and their number.
+  /// The forward pass was made: `loss` is its sum over the examples, and their number.
   double step(const tensor::Loss& loss, double lr);
   /// The same of a mean, where every rank has as many examples.
   double step(const at::Tensor& mean_loss, double lr) { return step(tensor::Loss{mean_loss, 1}, lr); }
 
   /// Around a forward pass of one's own: computes in the session's precision, and the dropout of the examples
-  /// is a function of their ids and the step, whoever computes them.
+  /// is a function of their ids and the step, whoever computes them. Without ids it follows rank and step.
   class Forward {
    public:
     Forward(uint64_t noise_key, std::span<const int64_t> ids, tensor::Precision precision, c10::Device device)
@@ -116,9 +118,9 @@ class Session {
   };
   Forward forward(std::span<const int64_t> ids) const;
 
-  /// Hands out this rank's batches of a data set, step by step, from the session's next step on; a session
-  /// that resumes goes on with the same global batches on any number of workers. Of `options` the session
-  /// sets workers and rank. Must not outlive the session.
+  /// Hands out this rank's batch of a data set for the session's next step; a session that resumes goes on
+  /// with the same global batches on any number of workers. Of `options` the session sets workers and rank.
+  /// Must not outlive the session.
   class Batches {
    public:
     data::StepBatches next();
@@ -128,6 +130,7 @@ class Session {
     Batches(Session& session, std::shared_ptr<const data::Dataset> dataset, data::LoaderOptions options);
     Session& session_;
     std::unique_ptr<data::Loader> loader_;
+    int64_t position_ = 0;  ///< the step that the loader gives next
   };
   Batches batches(std::shared_ptr<const data::Dataset> dataset, data::LoaderOptions options);
 
@@ -140,8 +143,8 @@ class Session {
   /// The end of training: every replica is the one model, buffers included. Collective.
   parallel::Settled finish();
 
-  /// Parameters by name, optimizer, strategy: all that `resume` needs to go on as if never stopped.
-  /// Collective; rank 0 writes, in the place of an earlier one.
+  /// Parameters by name, optimizer, strategy: all that `resume` needs to go on as if never stopped,
+  /// libtorch's random generators apart. Collective; rank 0 writes, in the place of an earlier one.
   void save(const std::filesystem::path& path);
   /// Goes on from there, on any number of workers, before the first step. Returns what the user should know:
   /// on another number of workers, what was dropped and what was kept. Collective; rank 0 reads. Throws
@@ -158,17 +161,24 @@ class Session {
   void start(std::shared_ptr<nn::Model> model);
   SessionParts& parts() const;
   double make_step(std::span<const tensor::Batch> micro, double lr);
-  tensor::Batch numbered(const tensor::Batch& batch) const;
+  /// With ids where it has none; `number` of them are the step's already.
+  tensor::Batch numbered(tensor::Batch batch, int64_t& number) const;
   nlohmann::ordered_json progress() const;
   void restore(const nlohmann::ordered_json& values, train::Resumption& how);
-  int64_t take_ticket();  ///< where workers run free
-  void close_section();   ///< likewise; collective
+  // Where workers run free; open and close are collective.
+  void open_section();
+  void close_section();
+  int64_t take_ticket();
   uint64_t noise_key() const;
 
   std::optional<World> own_world_;
   World& world_;
   SessionOptions options_;
+  int rank_, workers_;
+  bool has_loss_ = true;  ///< batches can be computed here
   bool serves_ = false;
+  bool unusable_ = false;  ///< it could not resume, and holds half of a checkpoint
+  std::vector<std::string> notes_;
   std::unique_ptr<SessionParts> parts_;  ///< null on servers
   parallel::StepResult last_;
   int64_t steps_ = 0;

@@ -58,12 +58,23 @@ tensor::Precision precision_of(const SessionOptions& options) {
 }
 
 /// Of what is known by name: throws ConfigError where parts do not fit together.
-void require_fit(const SessionOptions& options, int workers) {
-  if (options.strategy.own() != nullptr) return;
-  const spec::StrategyInfo& strategy = spec::strategy_info(strategy_options(options).name);
+void require_fit(const SessionOptions& options, int ranks) {
   const parallel::CompressionOptions compression = compression_options(options);
   const spec::CodecInfo& codec = spec::codec_info(compression.codec);
   const bool coded = compression.own || codec.packing != spec::Packing::kNone;
+  if (!(options.clip >= 0)) throw ConfigError("clip must be 0 or more, got {}", options.clip);
+  if (options.strategy.own() != nullptr) {
+    if (coded) throw ConfigError("a strategy of one's own brings its codec with it; leave codec at none");
+    return;
+  }
+  const spec::StrategyInfo& strategy = spec::strategy_info(strategy_options(options).name);
+  if (strategy.has_servers && (options.servers < 1 || options.servers >= ranks)) {
+    throw ConfigError("servers must be 1 or more and leave at least one of the {} ranks to train, got {}",
+                      ranks, options.servers);
+  }
+  if (options.staleness < -1)
+    throw ConfigError("staleness must be -1 (any), 0 or more, got {}", options.staleness);
+  const int workers = ranks - servers_of(options);
   if (strategy.one_worker && workers > 1) {
     throw ConfigError("the strategy {} is for one worker, but there are {}; use ddp", strategy.name, workers);
   }
@@ -78,21 +89,29 @@ void require_fit(const SessionOptions& options, int workers) {
   if (codec.packing == spec::Packing::kSigns && strategy.rhythm == spec::Rhythm::kLocal) {
     throw ConfigError("the codec {} cannot be used with {}; use int4", codec.name, strategy.name);
   }
+  if (!codec.holds_loss_scale && precision_of(options) == tensor::Precision::kFp16 &&
+      !strategy.sends_parameters) {
+    throw ConfigError("the codec {} cannot hold the scaled gradients of the precision fp16; use bf16",
+                      codec.name);
+  }
   if (own_optimizer) return;
   const spec::OptimizerInfo& optimizer = spec::optimizer_info(optimizer_options(options).kind);
   if (codec.packing == spec::Packing::kSigns && !optimizer.supports_one_bit) {
     throw ConfigError("the codec {} cannot be used with the optimizer {}; use adamw", codec.name,
                       optimizer.name);
   }
-  if (!codec.holds_loss_scale && precision_of(options) == tensor::Precision::kFp16 &&
-      !strategy.sends_parameters) {
-    throw ConfigError("the codec {} cannot hold the scaled gradients of the precision fp16; use bf16",
-                      codec.name);
-  }
 }
 
 /// Throws ConfigError for what cannot be trained.
-void require_trainable(const std::vector<tensor::NamedTensor>& parameters) {
+void require_trainable(const nn::Model& model) {
+  for (const auto& tensors : {model.buffers(), model.constants()}) {
+    for (const auto& [name, tensor] : tensors) {
+      if (!tensor.is_contiguous())
+        throw ConfigError("{} is not contiguous, so that ranks cannot exchange it; register {}.contiguous()",
+                          name, name);
+    }
+  }
+  const std::vector<tensor::NamedTensor> parameters = model.parameters();
   if (parameters.empty())
     throw ConfigError(
         "the module has no parameters that require a gradient; register some, or unfreeze them");
@@ -123,17 +142,46 @@ void require_trainable(const std::vector<tensor::NamedTensor>& parameters) {
   }
 }
 
+void describe(const parallel::StrategyOptions& options, std::string& text) {
+  const auto& [rounds, first, moments] = options.local;
+  text += fmt::format("the strategy {}\n", options.name);
+  text += fmt::format("strategy options whole {}, bucket_mib {} and {}, sparse_rows {}, overlap {}\n",
+                      options.whole, options.buckets.bucket_mib, options.buckets.first_bucket_mib,
+                      options.buckets.sparse_rows, options.buckets.overlap);
+  text += fmt::format("local steps: every {}, fragments {}, delay {}, first {}, moments {}\n", rounds.every,
+                      rounds.fragments, rounds.delay, first, static_cast<int>(moments));
+  text += fmt::format("outer lr {}, momentum {}, nesterov {}, mixing {}\n", options.outer.outer.lr,
+                      options.outer.outer.momentum, options.outer.outer.nesterov, options.outer.mixing);
+  text += fmt::format("hogwild share_state {}\n", options.hogwild.share_state);
+}
+
+void describe(const parallel::CompressionOptions& options, std::string& text) {
+  text += fmt::format("the codec {}\n", options.own ? "of one's own" : options.codec);
+  const bool feeds_back = options.error_feedback.value_or(options.own || parallel::feeds_back(options.codec));
+  text += fmt::format("codec options ratio {}, rank {}, warmup {}, error_feedback {}\n", options.ratio,
+                      options.rank, options.warmup, feeds_back);
+}
+
+void describe(const optim::OptimizerOptions& options, std::string& text) {
+  text += fmt::format("the optimizer {}\n", options.kind);
+  text += fmt::format(
+      "optimizer options weight_decay {}, beta1 {}, beta2 {}, eps {}, momentum {}, nesterov {}, "
+      "trust {}\n",
+      options.weight_decay, options.beta1, options.beta2, options.eps, options.momentum, options.nesterov,
+      options.trust);
+}
+
 /// What must be alike on all ranks, in lines.
 std::string describe(const nn::Model& model, const SessionOptions& options) {
   std::string text;
-  if (options.strategy.own() == nullptr)
-    text += fmt::format("the strategy {}\n", strategy_options(options).name);
-  if (options.codec.own() == nullptr)
-    text += fmt::format("the codec {}\n", compression_options(options).codec);
-  if (options.optimizer.own() == nullptr)
-    text += fmt::format("the optimizer {}\n", optimizer_options(options).kind);
+  if (options.strategy.own() == nullptr) describe(strategy_options(options), text);
+  describe(compression_options(options), text);
+  if (options.optimizer.own() == nullptr) describe(optimizer_options(options), text);
   text += fmt::format("clip {}\nseed {}\nthe precision {}\n", options.clip, options.seed,
                       tensor::name_of(precision_of(options)));
+  text += fmt::format("buffers {}\nservers {}\nstaleness {}\nallow_unused {}\n",
+                      options.buffers == parallel::Buffers::kMean ? "kMean" : "kOfRankZero",
+                      servers_of(options), options.staleness, options.allow_unused);
   for (const auto& [kind, tensors] : {std::pair{"the parameter", model.parameters()},
                                       {"the buffer", model.buffers()},
                                       {"the frozen parameter", model.constants()}}) {
@@ -142,21 +190,6 @@ std::string describe(const nn::Model& model, const SessionOptions& options) {
                           c10::toString(tensor.scalar_type()));
   }
   return text;
-}
-
-/// First of all: whether ranks fit together. Gives the model back.
-nn::Model& agreed(nn::Model& model, const SessionOptions& options, comm::Group& workers) {
-  std::string problem, mine;
-  try {
-    require_fit(options, workers.size());
-    require_trainable(model.parameters());
-    device_of(options);
-    mine = describe(model, options);
-  } catch (const ConfigError& error) {
-    problem = error.what();
-  }
-  agree(workers, mine, problem);
-  return model;
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const SessionOptions& options,
@@ -211,6 +244,19 @@ parallel::ShardServerOptions server_options(const SessionOptions& options, int w
   return made;
 }
 
+void require_agreement(const nn::Model& model, const SessionOptions& options, comm::Group& world) {
+  std::string problem, mine;
+  try {
+    require_fit(options, world.size());
+    require_trainable(model);
+    device_of(options);
+    mine = describe(model, options);
+  } catch (const ConfigError& error) {
+    problem = error.what();
+  }
+  agree(world, mine, problem);
+}
+
 nlohmann::ordered_json named_options(const SessionOptions& options) {
   nlohmann::ordered_json named = nlohmann::ordered_json::object();
   if (options.strategy.own() == nullptr) named["strategy"] = strategy_options(options).name;
@@ -221,25 +267,25 @@ nlohmann::ordered_json named_options(const SessionOptions& options) {
 }
 
 void require_loss(const tensor::Loss& loss) {
-  if (loss.count < 0 ||
-      (loss.count > 0 && (!loss.sum.defined() || loss.sum.numel() != 1 || !loss.sum.requires_grad()))) {
+  const auto refuse = [](const std::string& got) {
     throw ConfigError(
-        "a loss must be one number that the session's module has computed, with gradients on, and its count "
-        "0 "
-        "or more; got {} of count {}",
-        !loss.sum.defined()         ? "no tensor"
-        : loss.sum.numel() != 1     ? fmt::format("{} numbers", loss.sum.numel())
-        : !loss.sum.requires_grad() ? std::string("a number without a gradient")
-                                    : std::string("a number"),
-        loss.count);
-  }
+        "a loss must be one number that the session's module has computed, with gradients on; got {}", got);
+  };
+  if (loss.count < 0) refuse(fmt::format("a count of {}", loss.count));
+  if (loss.count == 0) return;
+  if (!loss.sum.defined()) refuse("no tensor");
+  if (loss.sum.numel() != 1) refuse(fmt::format("{} numbers", loss.sum.numel()));
+  if (!loss.sum.requires_grad()) refuse("a number without a gradient");
 }
 
 parallel::Gradients SessionEngine::run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
                                        uint64_t noise_key, const parallel::EngineEvents& events) {
   if (!given_) return local_.run(replica, micro, noise_key, events);
-  const tensor::Loss loss = *std::exchange(given_, std::nullopt);
+  const tensor::Loss& loss = *given_;
   parallel::Gradients made;
+  // Which rows of its tables were read, only their owner knows.
+  for (const at::Tensor& table : replica.model.row_tables())
+    made.rows.push_back({table, at::arange(table.size(0), at::kLong)});
   if (loss.count > 0) made.loss = {loss.sum.item<double>(), loss.count};
   if (events.before_backward) events.before_backward(made.loss, made.rows, true);
   if (events.phase) events.phase("backward");
@@ -254,6 +300,18 @@ std::vector<parallel::StateTensor> SessionPart::to_save() {
   return {{.name = "session.carried", .tensor = carried_}};
 }
 
+void SessionPart::require(const nlohmann::ordered_json& values) {
+  const auto shown = [](const nlohmann::ordered_json& options, const std::string& name) {
+    return options.contains(name) ? options.at(name).dump() : "one of one's own";
+  };
+  for (const char* name : {"strategy", "codec", "optimizer", "seed"}) {
+    const std::string was = shown(values, name), is = shown(expected_, name);
+    if (was == is) continue;
+    throw ConfigError("a session resumes with the options it began with, but {} was {} and is {} now", name,
+                      was, is);
+  }
+}
+
 void SessionPart::restored(const nlohmann::ordered_json& values, train::Resumption& how) {
   ValuesPart::restored(values, how);
   if (how.resized()) return;
@@ -265,44 +323,52 @@ SessionParts::SessionParts(std::shared_ptr<nn::Model> of, World& world, const Se
     : model(std::move(of)),
       part(servers_of(options) > 0 ? world.group().part(0, world.rank()) : nullptr),
       workers(part ? *part : world.group()),
-      params(agreed(*model, options, workers).parameters(), device_of(options)),
+      params(model->parameters(), device_of(options)),
       optimizer(make_optimizer(options, params)),
-      replica{
-          .model = *model,
-          .params = params,
-          .optimizer = *optimizer,
-          .clip = options.clip,
-          .precision = run::agree_on_precision(precision_of(options), params.values.device(), workers).used},
+      replica{.model = *model, .params = params, .optimizer = *optimizer, .clip = options.clip},
       strategy(make_strategy(options, workers, world.group(), free)),
       runner(replica, engine, *strategy, parallel::Mesh::of_replicas(workers)) {
+  const run::PrecisionChoice choice =
+      run::agree_on_precision(precision_of(options), params.values.device(), workers);
+  replica.precision = choice.used;
+  note = choice.note;
   if (replica.precision == tensor::Precision::kFp16) replica.loss_scale = &loss_scale;
   start_untrained(*model, params.values.device(), workers);
   strategy->start(replica);
 }
 
-void SessionParts::watch_gradients() {
-  touched_ = std::make_shared<std::vector<int64_t>>(params.entries().size(), 0);
-  for (size_t i = 0; i < params.entries().size(); ++i) {
-    hooks_.push_back(params.entries()[i].parameter.register_hook(
+GradientWatch::GradientWatch(const tensor::FlatParams& params)
+    : params_(params), touched_(std::make_shared<std::vector<int64_t>>(params.entries().size(), 0)) {
+  for (size_t i = 0; i < params_.entries().size(); ++i) {
+    hooks_.push_back(params_.entries()[i].parameter.register_hook(
         [touched = touched_, i](const at::Tensor&) { (*touched)[i] = 1; }));
   }
 }
 
-void SessionParts::require_gradients(bool allow_unused) {
-  for (size_t i = 0; i < hooks_.size(); ++i) params.entries()[i].parameter.remove_hook(hooks_[i]);
-  hooks_.clear();
-  const at::Tensor touched = at::tensor(*touched_, at::kLong);
-  workers.all_reduce(touched, comm::Op::kSum).wait();
-  if (touched.sum().item<int64_t>() == 0) return;  // no rank had examples: the next step shows
-  checked_gradients = true;
-  if (allow_unused) return;
-  for (size_t i = 0; i < params.entries().size(); ++i) {
-    if (touched[static_cast<int64_t>(i)].item<int64_t>() > 0) continue;
+GradientWatch::~GradientWatch() {
+  for (size_t i = 0; i < hooks_.size(); ++i) params_.entries()[i].parameter.remove_hook(hooks_[i]);
+}
+
+bool GradientWatch::require(int64_t count, bool allow_unused, comm::Group* group) const {
+  std::vector<int64_t> seen = *touched_;
+  seen.push_back(count);
+  const at::Tensor by_all = at::tensor(seen, at::kLong);
+  if (group != nullptr) group->all_reduce(by_all, comm::Op::kSum).wait();
+  const int64_t* const all = by_all.data_ptr<int64_t>();
+  const auto& entries = params_.entries();
+  if (all[entries.size()] == 0) return false;
+  if (std::all_of(all, all + entries.size(), [](int64_t touched) { return touched == 0; })) {
+    throw ConfigError(
+        "no parameter got a gradient in the first step; compute the loss with the session's own module");
+  }
+  for (size_t i = 0; i < entries.size() && !allow_unused; ++i) {
+    if (all[i] > 0) continue;
     throw ConfigError(
         "the parameter {} got no gradient in the first step; take it out of the module, freeze it with "
-        "set_requires_grad(false), or allow_unused if later steps use it",
-        params.entries()[i].name);
+        "set_requires_grad(false), or set allow_unused if later steps use it",
+        entries[i].name);
   }
+  return true;
 }
 
 }  // namespace syncopate

@@ -17,6 +17,17 @@ namespace syncopate {
 class SessionEngine : public parallel::Engine {
  public:
   void give(const tensor::Loss& loss) { given_ = loss; }  ///< for the next step
+  /// What was given goes with it.
+  class Offer {
+   public:
+    explicit Offer(SessionEngine& engine) : engine_(engine) {}
+    ~Offer() { engine_.given_.reset(); }
+    Offer(const Offer&) = delete;
+    Offer& operator=(const Offer&) = delete;
+
+   private:
+    SessionEngine& engine_;
+  };
   parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
                           uint64_t noise_key, const parallel::EngineEvents& events) override;
 
@@ -30,17 +41,38 @@ class SessionPart : public train::ValuesPart {
  public:
   SessionPart(parallel::StepRunner& runner, Save save, Restore restore)
       : ValuesPart("session", std::move(save), std::move(restore)), runner_(runner) {}
+  void expect(nlohmann::ordered_json options) { expected_ = std::move(options); }  ///< when resuming
   std::vector<parallel::StateTensor> to_save() override;
+  void require(const nlohmann::ordered_json& values) override;
   void restored(const nlohmann::ordered_json& values, train::Resumption& how) override;
 
  private:
   parallel::StepRunner& runner_;
+  nlohmann::ordered_json expected_;
   at::Tensor carried_;  ///< double [2]: sum and count of this rank's losses that others do not know yet
+};
+
+/// Sees which parameters get a gradient, while it lives.
+class GradientWatch {
+ public:
+  explicit GradientWatch(const tensor::FlatParams& params);
+  ~GradientWatch();
+  GradientWatch(const GradientWatch&) = delete;
+  GradientWatch& operator=(const GradientWatch&) = delete;
+
+  /// After a step on `count` examples of this rank: whether there were any to tell from. Throws ConfigError
+  /// when a parameter got none. With `group`, that is one verdict of all ranks; collective.
+  bool require(int64_t count, bool allow_unused, comm::Group* group) const;
+
+ private:
+  const tensor::FlatParams& params_;
+  std::vector<unsigned> hooks_;                    ///< by parameter
+  std::shared_ptr<std::vector<int64_t>> touched_;  ///< likewise
 };
 
 /// What exists on workers alone.
 struct SessionParts {
-  /// Collective over the workers. Throws ConfigError on all of them.
+  /// Of a model and options that all agreed upon. Collective over the workers.
   SessionParts(std::shared_ptr<nn::Model> of, World& world, const SessionOptions& options);
   SessionParts(const SessionParts&) = delete;
   SessionParts& operator=(const SessionParts&) = delete;
@@ -49,10 +81,6 @@ struct SessionParts {
     return parallel::settle(*strategy, replica, workers, buffers);
   }
   train::Trained trained(parallel::Buffers buffers) { return {replica, *strategy, workers, buffers}; }
-  void watch_gradients();  ///< of the step to come
-  /// Throws ConfigError, on every rank, when a parameter got none in it; waits for a step in which some rank
-  /// has examples. Collective.
-  void require_gradients(bool allow_unused);
 
   std::shared_ptr<nn::Model> model;
   std::unique_ptr<comm::Metered> part;  ///< of the world: the workers, where there are servers
@@ -65,12 +93,13 @@ struct SessionParts {
   parallel::FreeRunning* free = nullptr;  ///< the strategy, where workers do not keep in step
   std::shared_ptr<parallel::Strategy> strategy;
   parallel::StepRunner runner;
-  bool checked_gradients = false;
-
- private:
-  std::vector<unsigned> hooks_;                    ///< by parameter
-  std::shared_ptr<std::vector<int64_t>> touched_;  ///< by parameter
+  bool gradients_checked = false;
+  std::string note;  ///< for the user; may be empty
 };
+
+/// First of all: whether all ranks, servers too, have the same options and models, and what can be trained.
+/// Collective. Throws ConfigError on every rank.
+void require_agreement(const nn::Model& model, const SessionOptions& options, comm::Group& world);
 
 int servers_of(const SessionOptions& options);
 parallel::ShardServerOptions server_options(const SessionOptions& options, int workers);

@@ -8,11 +8,15 @@
 namespace syncopate {
 
 World::World(std::unique_ptr<comm::Group> group)
-    : group_(std::make_unique<comm::Metered>(std::move(group))) {}
+    : group_(std::make_unique<comm::Metered>(std::move(group))),
+      rank_(group_->rank()),
+      size_(group_->size()) {}
 
 World::World(comm::Membership membership)
     : membership_(std::move(membership)),
-      group_(std::make_unique<comm::Metered>(std::move(membership_.group))) {}
+      group_(std::make_unique<comm::Metered>(std::move(membership_.group))),
+      rank_(group_->rank()),
+      size_(group_->size()) {}
 
 void World::leave() {
   membership_.status(-1, "leaving");

@@ -17,8 +17,8 @@ class World {
   explicit World(std::unique_ptr<comm::Group> group);
   explicit World(comm::Membership membership);
 
-  int rank() const { return group_->rank(); }
-  int size() const { return group_->size(); }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
   comm::Metered& group() { return *group_; }
 
   /// What this rank does, for the sentence that others read if it dies.
@@ -31,17 +31,17 @@ class World {
  private:
   comm::Membership membership_;  ///< its group is the one below
   std::unique_ptr<comm::Metered> group_;
+  int rank_, size_;
 };
 
 struct JoinOptions {
   std::chrono::milliseconds timeout{60000};  ///< of every operation, and of finding each other
-  int threads = 0;                           ///< to compute with; 0: all cores, shared with ranks beside this
+  int threads = 0;  ///< to compute with; 0: all cores, or one where ranks share this machine
 };
 
-/// Joins the run that a launcher (torchrun, mpirun, srun) started this
-/// process for; alone where none did. With main's `argv`, call it first: where this CPU needs other settings
-/// than the numerical libraries have chosen, the program starts again in place, once. Throws ConfigError and
-/// CommError.
+/// Joins the run that a launcher (torchrun, mpirun, srun) started this process for; alone where none did.
+/// With main's `argv`, call it first: where this CPU needs other settings than the numerical libraries have
+/// chosen, the program starts again in place, once. Throws ConfigError and CommError.
 World join(const JoinOptions& options = {});
 World join(char** argv, const JoinOptions& options = {});
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -30,15 +31,24 @@ class ModuleModel : public Model {
     return chosen([](const at::Tensor& parameter) { return !parameter.requires_grad(); });
   }
   std::vector<tensor::NamedTensor> buffers() const override {
-    std::vector<tensor::NamedTensor> all;
-    for (const auto& item : module_->named_buffers()) {
-      if (item.value().defined()) all.push_back({item.key(), item.value()});
-    }
-    return all;
+    std::vector<tensor::NamedTensor> found;
+    for (const auto& item : module_->named_buffers()) add_new(item.key(), item.value(), found);
+    return found;
   }
+  /// Training, every part of the module is in the mode that its owner chose.
   void set_mode(Mode mode) override {
     mode_ = mode;
-    module_->train(mode.training);
+    if (!mode.training && !set_aside_) {
+      set_aside_.emplace();
+      for (const auto& part : module_->modules()) {
+        if (part->is_training()) set_aside_->push_back(part);
+      }
+      module_->eval();
+    } else if (mode.training && set_aside_) {
+      // One by one, without its children: some may have been in evaluation mode.
+      for (const auto& part : *set_aside_) train_alone(*part);
+      set_aside_.reset();
+    }
   }
   int depth() const override { return 1; }
   using Model::forward;
@@ -59,17 +69,29 @@ class ModuleModel : public Model {
   std::vector<tensor::NamedTensor> chosen(const Wanted& wanted) const {
     std::vector<tensor::NamedTensor> found;
     for (const auto& item : module_->named_parameters()) {
-      const at::Tensor& parameter = item.value();
-      const bool there = std::any_of(found.begin(), found.end(),
-                                     [&](const auto& other) { return other.tensor.is_same(parameter); });
-      if (parameter.defined() && wanted(parameter) && !there) found.push_back({item.key(), parameter});
+      if (item.value().defined() && wanted(item.value())) add_new(item.key(), item.value(), found);
     }
     return found;
+  }
+  static void add_new(const std::string& name, const at::Tensor& tensor,
+                      std::vector<tensor::NamedTensor>& found) {
+    const bool there = std::any_of(found.begin(), found.end(),
+                                   [&](const auto& other) { return other.tensor.is_same(tensor); });
+    if (tensor.defined() && !there) found.push_back({name, tensor});
+  }
+  static void train_alone(torch::nn::Module& part) {
+    std::vector<std::shared_ptr<torch::nn::Module>> resting;
+    for (const auto& child : part.modules(/*include_self=*/false)) {
+      if (!child->is_training()) resting.push_back(child);
+    }
+    part.train();
+    for (const auto& child : resting) child->eval();
   }
 
   std::shared_ptr<torch::nn::Module> module_;
   LossFunction loss_;
   Mode mode_;
+  std::optional<std::vector<std::shared_ptr<torch::nn::Module>>> set_aside_;  ///< evaluating: who trains
 };
 
 }  // namespace syncopate::nn

@@ -9,17 +9,23 @@ bool buffers_differ(const Replica& replica, const comm::Group& replicas) {
 }
 
 Settled settle(Strategy& strategy, Replica& replica, comm::Group& replicas, Buffers buffers) {
-  const Settled settled = strategy.settle(replica);
-  if (settled.buffers || !buffers_differ(replica, replicas)) return settled;
-  const double workers = replicas.size();
-  for (const auto& [name, buffer] : replica.model.buffers()) {
+  if (!buffers_differ(replica, replicas)) return strategy.settle(replica);
+  const std::vector<tensor::NamedTensor> all = replica.model.buffers();
+  std::vector<at::Tensor> own;  // a strategy may average them
+  for (const auto& named : all) own.push_back(named.tensor.clone());
+  Settled settled = strategy.settle(replica);
+  if (settled.buffers && buffers == Buffers::kMean) return settled;
+  for (size_t i = 0; i < all.size(); ++i) {
+    at::Tensor buffer = all[i].tensor;
+    buffer.copy_(own[i]);
     if (buffers == Buffers::kMean && buffer.is_floating_point()) {
-      at::Tensor(buffer).div_(workers);
+      buffer.div_(static_cast<double>(replicas.size()));
       replicas.all_reduce(buffer, comm::Op::kSum).wait();
     } else {
       replicas.broadcast(buffer, 0).wait();
     }
   }
+  settled.buffers = true;
   return settled;
 }
 

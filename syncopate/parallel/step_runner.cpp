@@ -54,8 +54,8 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
     carried_ = {};
     if (result.count == 0) {  // every rank sees it
       throw DataError(
-          "step {} has nothing to learn from: no word of its texts is known; does the vocabulary fit the "
-          "data?",
+          "step {} has nothing to learn from: no worker has an example that counts; of texts, does the "
+          "vocabulary fit the data?",
           order.step + 1);
     }
   } else {

@@ -171,8 +171,9 @@ World from_mpirun(const WorldFlags& flags, const Variables& variables) {
     world.rendezvous = by_file("mpirun-" + job);
   } else {
     throw ConfigError(
-        "mpirun started workers on several machines: add --master HOST:PORT, where HOST is the machine "
-        "of rank 0 as the others reach it and PORT is free there");
+        "mpirun started workers on several machines: add --master HOST:PORT (a program of your own: set "
+        "MASTER_ADDR and MASTER_PORT), where HOST is the machine of rank 0 as the others reach it and PORT is "
+        "free there");
   }
   return world;
 }

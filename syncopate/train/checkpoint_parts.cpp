@@ -72,7 +72,9 @@ void together(comm::Group& group, const Work& of_rank_zero) {
     }
   }
   failure = comm::broadcast_text(group, failure, 0);
-  if (!failure.empty()) throw DataError("{}", failure);
+  if (failure.empty()) return;
+  group.barrier();  // who throws may be gone at once: all have heard
+  throw DataError("{}", failure);
 }
 
 /// One checkpoint on its way into the parts.
@@ -115,7 +117,10 @@ class Restoring {
     const auto require = [&](const StateTensor& each, const std::string& name) {
       const auto found = saved_.find(name);
       placed.insert(name);
-      if (found != saved_.end() && found->second.sizes() == each.tensor.sizes()) return;
+      if (found != saved_.end() && found->second.sizes() == each.tensor.sizes() &&
+          found->second.scalar_type() == each.tensor.scalar_type()) {
+        return;
+      }
       does_not_fit(path, found == saved_.end() ? fmt::format("{} is missing in it", name)
                                                : fmt::format("{} is {} in it and {} here", name,
                                                              shape_of(found->second), shape_of(each.tensor)));
@@ -219,11 +224,13 @@ Resumption restore_checkpoint(const std::filesystem::path& path, comm::Group& gr
   for (CheckpointPart* part : parts) parallel::append(mine, "", part->to_restore());
   Restoring restoring(group, std::move(mine));
   const Json state = restoring.read(path);
+  const auto values_of = [&](const CheckpointPart& part) {
+    const auto values = state.find(part.name());
+    return values == state.end() ? Json() : *values;
+  };
+  for (CheckpointPart* part : parts) part->require(values_of(*part));
   Resumption how = restoring.fill();
-  for (CheckpointPart* part : parts) {
-    const auto values = state.find(part->name());
-    part->restored(values == state.end() ? Json() : *values, how);
-  }
+  for (CheckpointPart* part : parts) part->restored(values_of(*part), how);
   return how;
 }
 

@@ -36,6 +36,8 @@ class CheckpointPart {
   /// Where they go when a run resumes.
   virtual std::vector<parallel::StateTensor> to_restore() { return to_save(); }
   virtual nlohmann::ordered_json values() { return {}; }  ///< rank 0's are kept
+  /// Throws ConfigError where these values are not to be resumed from; nothing was written into yet.
+  virtual void require(const nlohmann::ordered_json& /*values*/) {}
   /// The tensors are in place, and those of the parts before this one are restored.
   virtual void restored(const nlohmann::ordered_json& /*values*/, Resumption&) {}
 };

@@ -15,9 +15,7 @@ bool ModelPart::parameters_differ() const {
 }
 
 bool ModelPart::buffers_differ() const {
-  // Those of other ranks are not used again where rank 0's are broadcast.
-  return trained_.buffers == parallel::Buffers::kMean &&
-         parallel::buffers_differ(trained_.replica, trained_.group);
+  return parallel::buffers_differ(trained_.replica, trained_.group);
 }
 
 std::vector<StateTensor> ModelPart::common() const {
@@ -71,13 +69,17 @@ void ModelPart::restored(const Json&, Resumption& how) {
 OptimizerPart::OptimizerPart(const Trained& trained) : trained_(trained), steps_(at::zeros({1}, at::kLong)) {}
 
 std::vector<StateTensor> OptimizerPart::to_save() {
+  // One of a user's own may keep other arrays, too.
+  const auto laid_out = [&](const at::Tensor& tensor) {
+    return tensor.dim() == 1 && tensor.numel() == trained_.replica.params.size();
+  };
   const parallel::Traits traits = trained_.strategy.traits();
   std::vector<StateTensor> flat;
   for (const auto& [name, tensor] : trained_.replica.optimizer.state()) {
     flat.push_back({.name = "optimizer." + name,
                     .tensor = tensor,
                     .scope = traits.optimizers_differ ? Scope::kMean : Scope::kCommon,
-                    .laid_at = 0,
+                    .laid_at = laid_out(tensor) ? std::optional<int64_t>(0) : std::nullopt,
                     .when_resized = traits.optimizers_differ
                                         ? "every worker's optimizer starts from the mean of what they had"
                                         : ""});

@@ -144,10 +144,14 @@ TEST_F(Examples, OwnDataIsKilledAndResumesThereAndOnAnotherCount) {
   EXPECT_NE(rest, resumed) << "other residuals: the foil";
 }
 
-TEST_F(Examples, BadUseIsOneSentence) {
-  const CommandResult other = run_command({example("own_data"), program(), "1"});
+TEST_F(Examples, WhatIsNoCheckpointIsRefused) {
+  write_text(folder_ / "text", "no checkpoint");
+  const CommandResult other = run_command({example("own_data"), folder_ / "text", "1"});
   EXPECT_NE(other.exit_code, 0);
-  EXPECT_NE(other.err.find("is damaged"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("the checkpoint " + (folder_ / "text").string() + " is damaged"),
+            std::string::npos)
+      << other.err;
+  EXPECT_EQ(read_text(folder_ / "text"), "no checkpoint");
 }
 
 }  // namespace

@@ -166,6 +166,124 @@ TEST(Session, OwnForwardPassIsTheSameStep) {
       << "dropout of another seed";
 }
 
+TEST(Session, EvaluationInBetweenChangesNothing) {
+  for (const char* strategy : {"ddp", "local-sgd"}) {
+    std::vector<Losses> losses(2);
+    for (const bool looks : {false, true}) {
+      auto groups = comm::open_in_process(2, kPatience);
+      std::vector<torch::nn::Sequential> nets;
+      for (int rank = 0; rank < 2; ++rank) {
+        torch::manual_seed(rank + 1);
+        nets.push_back(net(0.5));
+      }
+      run_threads(2, [&](int rank) {
+        World world(std::move(groups[static_cast<size_t>(rank)]));
+        torch::nn::Sequential& mine = nets[static_cast<size_t>(rank)];
+        mine[1]->eval();  // its owner's choice, which stays
+        Session session(mine.ptr(), world, {.strategy = strategy});
+        auto batches = session.batches(std::make_shared<Sine>(70), {.global_batch = 12});
+        for (int step = 0; step < 12; ++step) {
+          const tensor::Batch batch = batches.next().micro[0];
+          tensor::Loss loss;
+          {
+            const auto region = session.forward(batch.ids);
+            loss = squared_error(mine)(batch);
+          }
+          const double mean = session.step(loss, 0.01);
+          if (rank == 0) losses[looks ? 1 : 0].push_back(mean);
+          if (!looks) continue;
+          session.with_model([&] { EXPECT_FALSE(mine[2]->is_training()); });
+          EXPECT_TRUE(mine[2]->is_training()) << "dropout is on again";
+          EXPECT_FALSE(mine[1]->is_training());
+        }
+        EXPECT_THROW(session.with_model([] { throw DataError("no"); }), DataError);
+        EXPECT_TRUE(mine[2]->is_training());
+        session.leave();
+      });
+    }
+    EXPECT_EQ(losses[0], losses[1]) << strategy;
+  }
+}
+
+TEST(Session, BatchesAreThoseOfTheNextStep) {
+  const TempDir folder;
+  World world(std::move(comm::open_in_process(1, kPatience)[0]));
+  run({.steps = 5, .save = folder / "five"});
+  auto mine = net();
+  Session session(mine.ptr(), squared_error(mine), world);
+  auto batches = session.batches(std::make_shared<Sine>(70), {.global_batch = 12, .seed = 4});
+  const auto first = batches.next().micro[0].ids;
+  EXPECT_EQ(batches.next().micro[0].ids, first) << "not used: it comes again";
+  session.resume(folder / "five");
+  EXPECT_EQ(batches.next().step, 5);
+  EXPECT_EQ(session.steps(), 5);
+}
+
+TEST(Session, MicroBatchesWithoutIdsHaveNoiseOfTheirOwn) {
+  World world(std::move(comm::open_in_process(1, kPatience)[0]));
+  auto mine = net(0.5);
+  std::vector<at::Tensor> seen;
+  Session session(
+      mine.ptr(),
+      [&](const tensor::Batch& batch) {
+        seen.push_back(mine[2]->as<torch::nn::Dropout>()->forward(at::ones({4, 32})));
+        return squared_error(mine)(batch);
+      },
+      world);
+  tensor::Batch batch = Sine(4).collate(std::vector<int64_t>{0, 1, 2, 3}, 0);
+  batch.ids.clear();
+  session.step(std::vector<tensor::Batch>{batch, batch}, 0.01);
+  EXPECT_FALSE(at::equal(seen[0], seen[1]));
+}
+
+/// A table of which a batch reads a few rows; ranks exchange those alone.
+class Table : public nn::Model {
+ public:
+  std::vector<tensor::NamedTensor> parameters() const override { return {{"table", table_}}; }
+  void set_mode(nn::Mode) override {}
+  int depth() const override { return 1; }
+  using nn::Model::forward;
+  at::Tensor forward(at::Tensor, const tensor::Batch& batch, nn::LayerRange) override {
+    return at::embedding(table_, batch.at("rows"));
+  }
+  tensor::Loss loss(const at::Tensor& output, const tensor::Batch& batch) const override {
+    return {output.square().sum(), batch.size()};
+  }
+  std::vector<at::Tensor> row_tables() const override { return {table_}; }
+  std::vector<tensor::RowUse> rows_used(const tensor::Batch& batch) const override {
+    return {{table_, batch.at("rows")}};
+  }
+
+ private:
+  at::Tensor table_ = at::arange(20, at::kFloat).view({10, 2}).set_requires_grad(true);
+};
+
+TEST(Session, LossesOfOnesOwnReachAllRowsOfATable) {
+  std::vector<at::Tensor> given(2), computed(2);
+  for (const bool own : {true, false}) {
+    auto groups = comm::open_in_process(2, kPatience);
+    run_threads(2, [&](int rank) {
+      World world(std::move(groups[static_cast<size_t>(rank)]));
+      Table table;
+      Session session(table, world, {.strategy = "ddp"});
+      tensor::Batch batch;
+      batch.ids = {rank};
+      batch.fields["rows"] = at::full({1}, 3 + 4 * rank, at::kLong);
+      for (int step = 0; step < 3; ++step) {
+        if (own) {
+          session.step(table.loss(table.forward(batch), batch), 0.1);
+        } else {
+          session.step(batch, 0.1);
+        }
+      }
+      (own ? given : computed)[static_cast<size_t>(rank)] = session.replica().params.values.clone();
+      session.leave();
+    });
+  }
+  EXPECT_TRUE(at::equal(given[0], given[1])) << "replicas are one model";
+  EXPECT_TRUE(at::equal(given[0], computed[0]));
+}
+
 /// The losses of `loop` up to `at` steps on one count of ranks, and from there on another.
 Losses resized(Loop loop, const std::filesystem::path& path, int ranks_now, int64_t at,
                std::vector<std::string>* notes = nullptr) {
@@ -200,13 +318,13 @@ TEST(Session, ResumesBitForBitAndOnAnotherNumberOfWorkers) {
 
   resized({.options = {.codec = "int8"}, .ranks = 2}, path, 3, 17, &notes);
   EXPECT_NE(std::find(notes.begin(), notes.end(), "error-feedback residuals were dropped"), notes.end());
-  for (const char* strategy : {"hogwild", "local-sgd", "diloco"}) {
+  for (const char* strategy : {"hogwild", "local-sgd", "diloco", "parameter-server"}) {
     const Losses losses = resized({.options = {.strategy = strategy}, .ranks = 2, .dropout = 0}, path, 3, 20);
     EXPECT_LT(losses.back(), losses.front()) << strategy;
   }
 }
 
-/// Rank 0's gradient counts twice: a strategy of one's own that is easily told from others.
+/// Every gradient counts twice: a strategy of one's own that is easily told from others.
 class Doubling : public parallel::Strategy {
  public:
   void start(parallel::Replica&) override {}
@@ -216,20 +334,22 @@ class Doubling : public parallel::Strategy {
   }
 };
 
-/// Keeps nothing but the sign of the gradient.
+/// Steps by the sign of the gradient, smaller ones with the number of steps, which it keeps in a tensor.
 class SignOptimizer : public optim::Optimizer {
  public:
   void step(tensor::FlatParams& params, double lr, double) override {
     const at::NoGradGuard no_grad;
-    params.values.sub_(params.grads.sign(), lr);
+    calls_.add_(1);
+    params.values.sub_(params.grads.sign(), lr / calls_.item<double>());
     ++steps_;
   }
-  std::vector<tensor::NamedTensor> state() const override { return {}; }
+  std::vector<tensor::NamedTensor> state() const override { return {{"calls", calls_}}; }
   int64_t steps_done() const override { return steps_; }
   void set_steps_done(int64_t steps) override { steps_ = steps; }
 
  private:
   int64_t steps_ = 0;
+  at::Tensor calls_ = at::zeros({1}, at::kDouble);
 };
 
 TEST(Session, TakesPartsOfOnesOwn) {
@@ -246,7 +366,10 @@ TEST(Session, TakesPartsOfOnesOwn) {
             run({.options = {.codec = "int4"}, .ranks = 2}).losses);
 
   const auto signs = [](const tensor::FlatParams&) { return std::make_unique<SignOptimizer>(); };
-  EXPECT_NE(run({.options = {.optimizer = signs}}).losses, plain.losses);
+  const Loop by_signs{.options = {.optimizer = signs}, .ranks = 2};
+  EXPECT_NE(run(by_signs).losses, plain.losses);
+  const TempDir folder;
+  EXPECT_EQ(resized(by_signs, folder / "signs", 2, 17), run(by_signs).losses) << "its state is saved";
 }
 
 TEST(Session, FinishMakesOneModelOfBatchNormsToo) {
@@ -330,7 +453,7 @@ TEST(Session, TiedParametersAreOne) {
   EXPECT_FALSE(at::equal(tied->first->weight, apart->first->weight));
 }
 
-/// What every rank throws when ranks train the modules that `make` gives.
+/// What every rank throws when it does this; empty: nothing.
 std::vector<std::string> complaints(int ranks, const std::function<void(World&)>& train) {
   std::vector<std::string> said(static_cast<size_t>(ranks));
   auto groups = comm::open_in_process(ranks, kPatience);
@@ -352,6 +475,17 @@ void expect_complaint(const std::vector<std::string>& said, const std::vector<st
     for (const std::string& word : words)
       EXPECT_NE(sentence.find(word), std::string::npos) << word << " in: " << sentence;
   }
+}
+
+TEST(SessionMistakes, AStepThatFailedCanBeMadeAgain) {
+  World world(std::move(comm::open_in_process(1, kPatience)[0]));
+  torch::nn::Linear linear(1, 1);
+  Session session(linear.ptr(), world);
+  EXPECT_THROW(session.step(linear->forward(at::ones({1, 1})).sum().log() * 0 / 0, 0.1), DivergedError);
+  EXPECT_THROW(session.step(tensor::Loss{{}, 0}, 0.1), DataError);
+  const at::Tensor before = linear->weight.clone();
+  session.step(linear->forward(at::ones({1, 1})).sum(), 0.1);
+  EXPECT_FALSE(at::equal(linear->weight, before));
 }
 
 TEST(SessionMistakes, AreSaidOnEveryRank) {
@@ -394,7 +528,36 @@ TEST(SessionMistakes, AreSaidOnEveryRank) {
                                 torch::nn::Linear linear(1, 1);
                                 Session(linear.ptr(), world, {.strategy = "parameter-server", .servers = 2});
                               }),
-                   {"servers must leave at least one"});
+                   {"servers must be 1 or more and leave at least one of the 2 ranks"});
+  // On one rank alone, the others hear of it all the same.
+  expect_complaint(complaints(3,
+                              [](World& world) {
+                                torch::nn::Linear linear(1, 1);
+                                Session(linear.ptr(), world, {.strategy = world.rank() == 1 ? "dpp" : "ddp"});
+                              }),
+                   {"unknown strategy \"dpp\""});
+  expect_complaint(complaints(2,
+                              [](World& world) {
+                                torch::nn::Linear linear(1, 1);
+                                parallel::StrategyOptions local{.name = "local-sgd"};
+                                local.local.rounds.every = world.rank() + 4;
+                                Session(linear.ptr(), world, {.strategy = local});
+                              }),
+                   {"ranks differ", "every 4", "every 5"});
+  expect_complaint(complaints(2,
+                              [](World& world) {
+                                torch::nn::Linear linear(1, 1);
+                                Session(linear.ptr(), world,
+                                        {.strategy = world.rank() == 0 ? "ddp" : "parameter-server"});
+                              }),
+                   {"ranks differ", "parameter-server"});
+  expect_complaint(complaints(1,
+                              [](World& world) {
+                                torch::nn::Linear linear(1, 1);
+                                Session(linear.ptr(), world,
+                                        {.strategy = std::make_shared<Doubling>(), .codec = "int8"});
+                              }),
+                   {"brings its codec"});
 }
 
 TEST(SessionMistakes, UnusedParametersAreNamedUnlessAllowed) {
@@ -405,7 +568,7 @@ TEST(SessionMistakes, UnusedParametersAreNamedUnlessAllowed) {
       session.step(used[0]->as<torch::nn::Linear>()->forward(at::ones({2, 1})).square().mean(), 0.1);
   };
   expect_complaint(complaints(2, [&](World& world) { train(world, false); }), {"1.bias got no gradient"});
-  expect_complaint(complaints(2, [&](World& world) { train(world, true); }), {});
+  EXPECT_EQ(complaints(2, [&](World& world) { train(world, true); }), (std::vector<std::string>{"", ""}));
 }
 
 TEST(SessionMistakes, CheckpointsOfAnotherModelOrOtherOptions) {
@@ -424,6 +587,24 @@ TEST(SessionMistakes, CheckpointsOfAnotherModelOrOtherOptions) {
                                 Session(same.ptr(), world, {.optimizer = "adamw", .seed = 7}).resume(path);
                               }),
                    {"seed was 0 and is 7 now"});
+  expect_complaint(complaints(2,
+                              [&](World& world) {
+                                auto same = net();
+                                Session session(same.ptr(), world, {.codec = "int8"});
+                                const at::Tensor before = same->parameters()[0].clone();
+                                EXPECT_THROW(session.resume(path), Error);
+                                EXPECT_TRUE(at::equal(same->parameters()[0], before))
+                                    << "nothing was written";
+                                session.finish();
+                              }),
+                   {"could not resume"});
+  expect_complaint(complaints(1,
+                              [&](World& world) {
+                                auto same = net();
+                                same->to(torch::kDouble);
+                                Session(same.ptr(), world).resume(path);
+                              }),
+                   {"does not fit"});
   expect_complaint(complaints(2,
                               [&](World& world) {
                                 auto same = net();
@@ -471,6 +652,20 @@ TEST(SessionMistakes, LossesAndGradientsThatCannotBe) {
                      session.step(linear->forward(at::ones({1, 1})).sum().log() * 0 / 0, 0.1);
                    }),
                    {"not a number"});
+  expect_complaint(with_linear([](Session& session, torch::nn::Linear&) {
+                     torch::nn::Linear another(1, 1);
+                     session.step(another->forward(at::ones({1, 1})).sum(), 0.1);
+                   }),
+                   {"no parameter got a gradient", "session's own module"});
+  expect_complaint(
+      with_linear([](Session& session, torch::nn::Linear&) { session.step(tensor::Batch(), 0.1); }),
+      {"without a loss function"});
+  expect_complaint(with_linear([](Session& session, torch::nn::Linear&) { session.serve(); }), {"trains"});
+  expect_complaint(with_linear([](Session& session, torch::nn::Linear&) {
+                     session.leave();
+                     session.finish();
+                   }),
+                   {"has been left"});
 }
 
 }  // namespace

@@ -249,12 +249,13 @@ TEST_F(Processes, ResumesOnAnotherNumberOfWorkers) {
   EXPECT_EQ(record::read_run(run).losses[1].size(), 34u);
 
   // What cannot resume leaves the folder as it was.
-  const std::string settings = file(run, "spec.json"), environment = file(run, "environment.json");
+  const std::string settings = file(run, "spec.json"), environment = file(run, "env.json");
   write_text(run / "checkpoint.safetensors", "damaged");
   const CommandResult refused = resume(3, {"--steps", "40"});
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_FALSE(environment.empty());
   EXPECT_EQ(file(run, "spec.json"), settings);
-  EXPECT_EQ(file(run, "environment.json"), environment);
+  EXPECT_EQ(file(run, "env.json"), environment);
   EXPECT_TRUE(std::filesystem::exists(run / "DONE"));
 
   const CommandResult other = resume(2, {"--global-batch", "20"});

@@ -125,7 +125,7 @@ Noise Bert::head_noise(double rate, const Batch& batch) const {
 at::Tensor Bert::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
-  rows_BL_ = mode_.training ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
+  rows_BL_ = mode_.training && embeddings_.word.is_cpu() ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
   if (mode_.training) seed_device_noise(embeddings_.word.device(), mode_.noise_key, batch.ids);
   const at::Tensor mask_BL = additive_mask(batch, embeddings_.word.options().requires_grad(false));
   for (int i = range.first; i < range.last; ++i) {

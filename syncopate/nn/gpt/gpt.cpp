@@ -110,7 +110,7 @@ at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Ten
 at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
-  rows_BL_ = mode_.training ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
+  rows_BL_ = mode_.training && words_VD_.is_cpu() ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
   if (mode_.training) seed_device_noise(words_VD_.device(), mode_.noise_key, batch.ids);
   const at::Tensor mask_BL = additive_mask(batch, words_VD_.options().requires_grad(false));
   for (int i = range.first; i < range.last; ++i) {

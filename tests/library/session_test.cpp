@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <filesystem>
+#include <numeric>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
@@ -135,15 +136,36 @@ TEST(Session, ModuleWithDropoutDoesNotDependOnTheNumberOfWorkers) {
   EXPECT_GT(difference(one.losses, run({.ranks = 2, .with_ids = false}).losses), 1e-3)
       << "without ids noise cannot follow the example";
   EXPECT_GT(difference(one.losses, run({.dropout = 0}).losses), 1e-3);
+  // Batches of two for three workers: one of them has none.
+  EXPECT_LT(difference(run({.steps = 12, .global_batch = 2}).losses,
+                       run({.ranks = 3, .steps = 12, .global_batch = 2}).losses),
+            1e-6);
+}
+
+TEST(Cuda, SessionTrainsOnTheGpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a CUDA device";
+  const Outcome host = run({.ranks = 2, .dropout = 0});
+  const Outcome device = run({.options = {.device = "cuda"}, .ranks = 2, .dropout = 0, .own_forward = false});
+  EXPECT_LT(difference(host.losses, device.losses), 1e-3);
+  expect_one_model(device, 2, "cuda");
+  const Outcome noisy = run({.options = {.precision = "bf16", .device = "cuda"}, .ranks = 2});
+  EXPECT_NE(noisy.losses, device.losses);
+  EXPECT_LT(noisy.losses.back(), noisy.losses.front());
+}
+
+/// It starts near 1; a step's own batch says little.
+double mean_of_last(const Losses& losses) {
+  return std::accumulate(losses.end() - 20, losses.end(), 0.0) / 20;
 }
 
 TEST(Session, EveryStrategyTrains) {
+  EXPECT_GT(mean_of_last(run({.steps = 20, .dropout = 0}).losses), 0.15) << "the foil trains too little";
   for (const std::string name : {"ddp", "all-reduce", "gather-scatter", "data-parallel", "local-sgd",
                                  "diloco", "hogwild", "parameter-server"}) {
     const bool servers = name == "parameter-server";
     Loop loop{.options = {.strategy = name, .clip = 5}, .ranks = servers ? 3 : 2, .steps = 150, .dropout = 0};
     const Outcome outcome = run(loop);
-    EXPECT_LT(outcome.losses.back(), 0.3 * outcome.losses.front()) << name;
+    EXPECT_LT(mean_of_last(outcome.losses), 0.15) << name;
     expect_one_model(outcome, 2, name);
   }
   for (const char* codec : {"int8", "power-sgd", "one-bit"}) {
@@ -153,7 +175,7 @@ TEST(Session, EveryStrategyTrains) {
              .ranks = 2,
              .steps = 150,
              .dropout = 0});
-    EXPECT_LT(outcome.losses.back(), 0.5 * outcome.losses.front()) << codec;
+    EXPECT_LT(mean_of_last(outcome.losses), 0.15) << codec;
   }
 }
 
@@ -372,38 +394,49 @@ TEST(Session, TakesPartsOfOnesOwn) {
   EXPECT_EQ(resized(by_signs, folder / "signs", 2, 17), run(by_signs).losses) << "its state is saved";
 }
 
-TEST(Session, FinishMakesOneModelOfBatchNormsToo) {
-  for (const auto kept : {parallel::Buffers::kMean, parallel::Buffers::kOfRankZero}) {
-    std::vector<at::Tensor> before(3), after(3), counts(3), again(3);
-    auto groups = comm::open_in_process(3, kPatience);
-    run_threads(3, [&](int number) {
-      const auto rank = static_cast<size_t>(number);
-      World world(std::move(groups[rank]));
-      torch::nn::BatchNorm1d norm(2);
-      Session session(norm.ptr(), world, {.buffers = kept});
-      for (int step = 0; step < 3; ++step) {
-        // Ranks see other numbers, and rank 2 nothing at all in the last step.
-        const bool idle = rank == 2 && step == 2;
-        const at::Tensor x = at::arange(8, at::kFloat).view({4, 2}).mul(number + 1).add(step);
-        session.step(idle ? tensor::Loss{{}, 0} : tensor::Loss{norm->forward(x).square().sum(), 4}, 0.1);
-      }
-      before[rank] = norm->running_mean.clone();
-      session.with_model([&] { again[rank] = norm->running_mean.clone(); });
-      EXPECT_TRUE(at::equal(norm->running_mean, before[rank])) << "training goes on with its own";
-      session.finish();
-      after[rank] = norm->running_mean.clone();
-      counts[rank] = norm->num_batches_tracked.clone();
-      session.leave();
-    });
-    EXPECT_FALSE(at::equal(before[0], before[1])) << "they differ while training";
-    for (size_t rank = 0; rank < 3; ++rank) {
-      EXPECT_TRUE(at::equal(after[rank], after[0])) << rank;
-      EXPECT_TRUE(at::equal(again[rank], after[0])) << rank;
-      EXPECT_TRUE(at::equal(counts[rank], counts[0])) << rank;
+class Settling : public testing::TestWithParam<std::tuple<parallel::Buffers, const char*>> {};
+INSTANTIATE_TEST_SUITE_P(Buffers, Settling,
+                         testing::Combine(testing::Values(parallel::Buffers::kMean,
+                                                          parallel::Buffers::kOfRankZero),
+                                          testing::Values("ddp", "local-sgd")));
+
+TEST_P(Settling, FinishMakesOneModelOfBatchNormsToo) {
+  const auto& [kept, strategy] = GetParam();
+  const TempDir folder;
+  std::vector<at::Tensor> before(3), after(3), counts(3), again(3);
+  auto groups = comm::open_in_process(3, kPatience);
+  run_threads(3, [&](int number) {
+    const auto rank = static_cast<size_t>(number);
+    World world(std::move(groups[rank]));
+    torch::nn::BatchNorm1d norm(2);
+    Session session(norm.ptr(), world,
+                    {.strategy = std::get<1>(GetParam()), .buffers = std::get<0>(GetParam())});
+    for (int step = 0; step < 3; ++step) {
+      // Ranks see other numbers, and rank 2 nothing at all in the last step.
+      const bool idle = rank == 2 && step == 2;
+      const at::Tensor x = at::arange(8, at::kFloat).view({4, 2}).mul(number + 1).add(step);
+      session.step(idle ? tensor::Loss{{}, 0} : tensor::Loss{norm->forward(x).square().sum(), 4}, 0.1);
     }
-    const at::Tensor mean = (before[0] + before[1] + before[2]) / 3;
-    EXPECT_TRUE(at::allclose(after[0], kept == parallel::Buffers::kMean ? mean : before[0], 1e-6));
+    before[rank] = norm->running_mean.clone();
+    session.save(folder / "norm");
+    EXPECT_TRUE(at::equal(norm->running_mean, before[rank])) << "saving leaves training as it was";
+    session.with_model([&] { again[rank] = norm->running_mean.clone(); });
+    EXPECT_TRUE(at::equal(norm->running_mean, before[rank])) << "training goes on with its own";
+    session.finish();
+    after[rank] = norm->running_mean.clone();
+    counts[rank] = norm->num_batches_tracked.clone();
+    session.leave();
+  });
+  EXPECT_FALSE(at::equal(before[0], before[1])) << "they differ while training";
+  for (size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(at::equal(after[rank], after[0])) << rank;
+    EXPECT_TRUE(at::equal(again[rank], after[0])) << rank;
+    EXPECT_TRUE(at::equal(counts[rank], counts[0])) << rank;
   }
+  at::Tensor mean = (before[0] + before[1] + before[2]) / 3;
+  // Local SGD weighs by examples: 12, 12 and 8.
+  if (std::string(strategy) == "local-sgd") mean = (before[0] * 12 + before[1] * 12 + before[2] * 8) / 32;
+  EXPECT_TRUE(at::allclose(after[0], kept == parallel::Buffers::kMean ? mean : before[0], 1e-6));
 }
 
 TEST(Session, FrozenParametersAreRankZerosAndStay) {

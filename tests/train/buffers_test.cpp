@@ -230,7 +230,7 @@ TEST(SavedBuffers, AreEachRanksOwnOrOnOtherRanksTheSettledOnes) {
   EXPECT_EQ(restored_by(2, parallel::Buffers::kMean), (Left{{1, 10}, {2, 11}}));
   EXPECT_EQ(restored_by(3, parallel::Buffers::kMean), Left(3, {1.5, 10}));
   EXPECT_EQ(restored_by(1, parallel::Buffers::kMean), Left(1, {1.5, 10}));
-  EXPECT_EQ(restored_by(2, parallel::Buffers::kOfRankZero), Left(2, {1, 10}));
+  EXPECT_EQ(restored_by(2, parallel::Buffers::kOfRankZero), (Left{{1, 10}, {2, 11}}));
   EXPECT_EQ(restored_by(3, parallel::Buffers::kOfRankZero), Left(3, {1, 10}));
 }
 

@@ -173,26 +173,17 @@ void Session::close_section() {
 
 void Session::with_model(const std::function<void()>& use) {
   SessionParts& p = parts();
-  /// What training goes on with, also when `use` throws.
-  struct Kept {
-    explicit Kept(SessionParts& of) : parts(of) {
-      if (parts.strategy->traits().replicas_differ) tensors.push_back(parts.params.values);
-      for (const auto& named : parts.replica.model.buffers()) tensors.push_back(named.tensor);
-      for (const at::Tensor& tensor : tensors) copies.push_back(tensor.clone());
-    }
-    ~Kept() {
-      for (size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_(copies[i]);
-      parts.replica.model.set_mode({.training = true});
-    }
-    SessionParts& parts;
-    std::vector<at::Tensor> tensors, copies;
+  /// The module evaluates while one lives, also when `use` throws.
+  struct Evaluating {
+    explicit Evaluating(nn::Model& of) : model(of) { model.set_mode({.training = false}); }
+    ~Evaluating() { model.set_mode({.training = true}); }
+    nn::Model& model;
   };
   try {
     close_section();
     {
-      const Kept kept(p);
-      p.settle(options_.buffers);
-      p.replica.model.set_mode({.training = false});
+      const parallel::AsSettled settled(*p.strategy, p.replica, p.workers, options_.buffers);
+      const Evaluating mode(p.replica.model);
       use();
     }
     open_section();
@@ -264,6 +255,7 @@ void Session::restore(const nlohmann::ordered_json& values, train::Resumption& h
 void Session::leave() {
   try {
     if (parts_) {
+      unusable_ = false;  // to leave, it will do
       close_section();
       parts_->strategy->leave();
       parts_.reset();  // its group goes with the world

@@ -65,6 +65,7 @@ struct SessionParts;
 ///     auto world = syncopate::join();
 ///     syncopate::Session session(model, world, {.strategy = "diloco", .codec = "int8", .clip = 1});
 ///     for (...) loss = session.step(batch, lr);
+///     session.finish();
 ///     session.leave();
 ///
 /// Collective where the strategy keeps in step: every rank makes the same calls. The parameters live in the

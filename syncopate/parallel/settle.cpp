@@ -29,4 +29,15 @@ Settled settle(Strategy& strategy, Replica& replica, comm::Group& replicas, Buff
   return settled;
 }
 
+AsSettled::AsSettled(Strategy& strategy, Replica& replica, comm::Group& replicas, Buffers buffers) {
+  if (strategy.traits().replicas_differ) tensors_.push_back(replica.params.values);
+  for (const auto& named : replica.model.buffers()) tensors_.push_back(named.tensor);
+  for (const at::Tensor& tensor : tensors_) own_.push_back(tensor.clone());
+  settled_ = settle(strategy, replica, replicas, buffers);
+}
+
+AsSettled::~AsSettled() {
+  for (size_t i = 0; i < own_.size(); ++i) tensors_[i].copy_(own_[i]);
+}
+
 }  // namespace syncopate::parallel

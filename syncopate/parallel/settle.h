@@ -18,4 +18,18 @@ bool buffers_differ(const Replica& replica, const comm::Group& replicas);
 /// training puts back what it had. Collective.
 Settled settle(Strategy& strategy, Replica& replica, comm::Group& replicas, Buffers buffers);
 
+/// While one lives every replica is that model; then training goes on with what it had.
+class AsSettled {
+ public:
+  AsSettled(Strategy& strategy, Replica& replica, comm::Group& replicas, Buffers buffers);  ///< collective
+  ~AsSettled();
+  AsSettled(const AsSettled&) = delete;
+  AsSettled& operator=(const AsSettled&) = delete;
+  const std::string& model() const { return settled_.model; }  ///< which model it is, for the record
+
+ private:
+  std::vector<at::Tensor> tensors_, own_;
+  Settled settled_;
+};
+
 }  // namespace syncopate::parallel

@@ -14,9 +14,7 @@ bool ModelPart::parameters_differ() const {
   return trained_.strategy.traits().replicas_differ;  // one rank's, too: an exchange may be under way
 }
 
-bool ModelPart::buffers_differ() const {
-  return parallel::buffers_differ(trained_.replica, trained_.group);
-}
+bool ModelPart::buffers_differ() const { return parallel::buffers_differ(trained_.replica, trained_.group); }
 
 std::vector<StateTensor> ModelPart::common() const {
   std::vector<StateTensor> tensors = by_parameter(
@@ -41,17 +39,16 @@ std::vector<StateTensor> ModelPart::own() const {
 }
 
 std::vector<StateTensor> ModelPart::to_save() {
-  const std::vector<StateTensor> own = this->own();
-  if (own.empty()) return common();
-  std::vector<at::Tensor> before;
-  for (const StateTensor& each : own) before.push_back(each.tensor.clone());
-  parallel::settle(trained_.strategy, trained_.replica, trained_.group, trained_.buffers);
-  std::vector<StateTensor> tensors = common();
-  if (trained_.group.rank() == 0) {  // who writes it
-    for (StateTensor& each : tensors) each.tensor = each.tensor.clone();
+  if (own().empty()) return common();
+  std::vector<StateTensor> tensors;
+  {
+    const parallel::AsSettled settled(trained_.strategy, trained_.replica, trained_.group, trained_.buffers);
+    tensors = common();
+    if (trained_.group.rank() == 0) {  // who writes it
+      for (StateTensor& each : tensors) each.tensor = each.tensor.clone();
+    }
   }
-  for (size_t i = 0; i < own.size(); ++i) at::Tensor(own[i].tensor).copy_(before[i]);
-  tensors.insert(tensors.end(), own.begin(), own.end());
+  for (StateTensor& each : own()) tensors.push_back(std::move(each));
   return tensors;
 }
 

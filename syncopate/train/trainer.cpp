@@ -153,20 +153,17 @@ void Trainer::end_of_epoch(int64_t steps_done) {
 void Trainer::evaluate_now(int64_t steps_done) {
   if (parts_.test == nullptr || eval_step_ == steps_done) return;
   parts_.listener.phase(steps_done, "evaluation");
-  // Training goes on with a rank's own, whenever a run is evaluated.
-  std::vector<tensor::NamedTensor> mine = parts_.replica.model.buffers();
-  if (parts_.strategy.traits().replicas_differ) mine.push_back({"parameters", parts_.replica.params.values});
-  std::vector<at::Tensor> own;
-  for (const auto& named : mine) own.push_back(named.tensor.clone());
-  const parallel::Settled settled = settle();
-  const auto metric = parts_.metric();
-  record::EvalRecord record =
-      evaluate(parts_.replica.model, *parts_.test, parts_.mesh.world, *metric,
-               {.batch_size = options_.eval_batch, .precision = parts_.replica.precision});
+  record::EvalRecord record;
+  {
+    const train::Trained all = trained();
+    const parallel::AsSettled settled(all.strategy, all.replica, all.group, all.buffers);
+    const auto metric = parts_.metric();
+    record = evaluate(parts_.replica.model, *parts_.test, parts_.mesh.world, *metric,
+                      {.batch_size = options_.eval_batch, .precision = parts_.replica.precision});
+    record.model = settled.model();
+  }
   if (!std::isfinite(record.loss)) diverged(steps_done);
-  for (size_t i = 0; i < own.size(); ++i) at::Tensor(mine[i].tensor).copy_(own[i]);
   record.step = steps_done;
-  record.model = settled.model;
   control_.evaluated(record.loss);
   result_.eval = record;
   eval_step_ = steps_done;

@@ -19,9 +19,9 @@ class Dataset {
   virtual int64_t size() const = 0;
 
   /// The examples `ids`, in that order, as one batch whose `ids` are these (the loader sets them where they
-  /// are left empty). Numbers may repeat; none at all
-  /// gives a batch of size 0 whose fields have 0 rows. `draw` decides whatever is random about an example
-  /// (masks, crops): the same draw and id give the same, on any worker and in any batch.
+  /// are left empty). Numbers may repeat; none at all gives a batch of size 0 whose fields have 0 rows.
+  /// `draw` decides whatever is random about an example (masks, crops): the same draw and id give the same,
+  /// on any worker and in any batch.
   virtual tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const = 0;
 
   /// A checksum of what it holds, in this order; not of how batches are drawn from it. 0: not known.

@@ -157,9 +157,8 @@ void describe(const parallel::StrategyOptions& options, std::string& text) {
 
 void describe(const parallel::CompressionOptions& options, std::string& text) {
   text += fmt::format("the codec {}\n", options.own ? "of one's own" : options.codec);
-  const bool feeds_back = options.error_feedback.value_or(options.own || parallel::feeds_back(options.codec));
   text += fmt::format("codec options ratio {}, rank {}, warmup {}, error_feedback {}\n", options.ratio,
-                      options.rank, options.warmup, feeds_back);
+                      options.rank, options.warmup, parallel::keeps_errors(options));
 }
 
 void describe(const optim::OptimizerOptions& options, std::string& text) {

@@ -9,7 +9,6 @@
 
 #include "syncopate/base/rng.h"
 #include "syncopate/nn/layers/drop.h"
-#include "syncopate/nn/layers/noise.h"
 
 namespace syncopate::nn {
 namespace {
@@ -23,7 +22,7 @@ bool applies(const at::Tensor& x, double rate, bool training) {
 
 Noise next_noise(double rate, int64_t leading, int64_t inner) {
   Noise noise = make_noise(current->next_place(), rate);
-  noise.rows = std::make_shared<const std::vector<uint64_t>>(current->rows(leading, inner));
+  noise.rows = current->rows(leading, inner);
   return noise;
 }
 
@@ -80,17 +79,11 @@ ExampleNoise::~ExampleNoise() { current = outer_; }
 
 uint64_t ExampleNoise::next_place() { return mix_key(key_, places_++); }
 
-std::vector<uint64_t> ExampleNoise::rows(int64_t leading, int64_t inner) const {
+NoiseRows ExampleNoise::rows(int64_t leading, int64_t inner) const {
   const auto examples = static_cast<int64_t>(ids_.size());
-  const bool even = examples > 0 && leading % examples == 0;
-  const int64_t own = even ? leading / examples * inner : leading * inner;  // rows of one number's
-  std::vector<uint64_t> rows;
-  rows.reserve(static_cast<size_t>(leading * inner));
-  for (int64_t row = 0; row < leading * inner; ++row) {
-    const int64_t id = ids_.empty() ? 0 : ids_[static_cast<size_t>(row / own)];
-    rows.push_back(mix(static_cast<uint64_t>(id)) + static_cast<uint64_t>(row % own));
-  }
-  return rows;
+  if (examples > 0 && leading % examples == 0) return rows_of(ids_, leading / examples * inner);
+  const int64_t first = ids_.empty() ? 0 : ids_.front();
+  return rows_of({&first, 1}, leading * inner);
 }
 
 }  // namespace syncopate::nn

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "syncopate/nn/layers/noise.h"
+
 namespace syncopate::nn {
 
 /// While one lives, torch's own dropout (torch::nn::Dropout, Dropout2d, Dropout3d) on this thread and on the
@@ -21,7 +23,7 @@ class ExampleNoise {
   ExampleNoise& operator=(const ExampleNoise&) = delete;
 
   /// Of a tensor with `leading` rows in its first dimension, `inner` rows in each: one number for each row.
-  std::vector<uint64_t> rows(int64_t leading, int64_t inner) const;
+  NoiseRows rows(int64_t leading, int64_t inner) const;
   uint64_t next_place();  ///< the key of the next dropout of this forward pass
 
  private:

@@ -29,10 +29,6 @@ struct Compression {
   AveragerPtr (*make)(const CompressionOptions&, comm::Group&, Averaged);
 };
 
-bool keeps_errors(const CompressionOptions& options) {
-  return options.error_feedback.value_or(options.own || feeds_back(options.codec));
-}
-
 AveragerPtr make_plain(const CompressionOptions&, comm::Group& group, Averaged) {
   return std::make_unique<AllReduce>(group);
 }
@@ -202,5 +198,9 @@ std::vector<std::string> compression_names() {
 }
 
 bool feeds_back(const std::string& codec) { return find_compression(codec).feeds_back; }
+
+bool keeps_errors(const CompressionOptions& options) {
+  return options.error_feedback.value_or(options.own || feeds_back(options.codec));
+}
 
 }  // namespace syncopate::parallel

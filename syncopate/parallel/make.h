@@ -57,5 +57,6 @@ std::vector<std::string> strategy_names();
 std::vector<std::string> compression_names();
 /// Whether the codec of that name keeps what it lost, unless told otherwise.
 bool feeds_back(const std::string& codec);
+bool keeps_errors(const CompressionOptions& options);  ///< the same, as told
 
 }  // namespace syncopate::parallel

@@ -11,17 +11,20 @@ bool buffers_differ(const Replica& replica, const comm::Group& replicas) {
 Settled settle(Strategy& strategy, Replica& replica, comm::Group& replicas, Buffers buffers) {
   if (!buffers_differ(replica, replicas)) return strategy.settle(replica);
   const std::vector<tensor::NamedTensor> all = replica.model.buffers();
-  std::vector<at::Tensor> own;  // a strategy may average them
-  for (const auto& named : all) own.push_back(named.tensor.clone());
+  const bool mean = buffers == Buffers::kMean;
+  std::vector<at::Tensor> first;  // rank 0's: the strategy may average them
+  for (const auto& named : all) {
+    if (!mean && replicas.rank() == 0) first.push_back(named.tensor.clone());
+  }
   Settled settled = strategy.settle(replica);
-  if (settled.buffers && buffers == Buffers::kMean) return settled;
+  if (settled.buffers && mean) return settled;
   for (size_t i = 0; i < all.size(); ++i) {
     at::Tensor buffer = all[i].tensor;
-    buffer.copy_(own[i]);
-    if (buffers == Buffers::kMean && buffer.is_floating_point()) {
+    if (mean && buffer.is_floating_point()) {
       buffer.div_(static_cast<double>(replicas.size()));
       replicas.all_reduce(buffer, comm::Op::kSum).wait();
     } else {
+      if (!first.empty()) buffer.copy_(first[i]);
       replicas.broadcast(buffer, 0).wait();
     }
   }

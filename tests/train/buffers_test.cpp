@@ -152,21 +152,29 @@ TEST(BuffersAlone, OneRankKeepsItsOwn) {
   for (size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].before[i], all[0].after[i - 1]);
 }
 
+/// A replica of this rank with its strategy, before the first step.
+struct Started {
+  Started(const std::string& strategy, comm::Group& group)
+      : made(parallel::make_strategy({.name = strategy}, group)) {
+    made.strategy->start(replica);
+  }
+  Running model;
+  tensor::FlatParams params{model.parameters()};
+  std::unique_ptr<optim::Optimizer> optimizer = optim::make_optimizer({.kind = "sgd"}, params);
+  parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
+  parallel::MadeStrategy made;
+};
+
 /// What is left of buffers that began as (1 + rank, 10 + rank) in a replica of each rank.
 std::vector<std::pair<double, int64_t>> settled(int ranks, const std::string& strategy,
                                                 parallel::Buffers buffers) {
   std::vector<std::pair<double, int64_t>> left(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](comm::Group& group) {
-    Running model;
-    tensor::FlatParams params(model.parameters());
-    const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
-    parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
-    const auto made = parallel::make_strategy({.name = strategy}, group);
-    made.strategy->start(replica);
-    const auto held = model.buffers();
+    Started one(strategy, group);
+    const auto held = one.model.buffers();
     held[0].tensor.fill_(1 + group.rank());
     held[1].tensor.fill_(10 + group.rank());
-    parallel::settle(*made.strategy, replica, group, buffers);
+    parallel::settle(*one.made.strategy, one.replica, group, buffers);
     left[static_cast<size_t>(group.rank())] = {held[0].tensor.item<double>(), held[1].tensor.item<int64_t>()};
   });
   return left;
@@ -181,15 +189,10 @@ TEST(SettledBuffers, AreAlikeOnAllRanks) {
 
 TEST(SettledBuffers, StrategysSettleAloneLeavesThemApart) {
   test::run_ranks(2, [](comm::Group& group) {
-    Running model;
-    tensor::FlatParams params(model.parameters());
-    const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
-    parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
-    const auto made = parallel::make_strategy({.name = "all-reduce"}, group);
-    made.strategy->start(replica);
-    model.buffers()[1].tensor.fill_(10 + group.rank());
-    made.strategy->settle(replica);
-    EXPECT_EQ(model.buffers()[1].tensor.item<int64_t>(), 10 + group.rank()) << "the foil";
+    Started one("all-reduce", group);
+    one.model.buffers()[1].tensor.fill_(10 + group.rank());
+    one.made.strategy->settle(one.replica);
+    EXPECT_EQ(one.model.buffers()[1].tensor.item<int64_t>(), 10 + group.rank()) << "the foil";
   });
 }
 
@@ -200,16 +203,12 @@ std::vector<std::pair<double, int64_t>> restored_by(int ranks, parallel::Buffers
   for (const int now : {2, ranks}) {
     const bool resumes = now == ranks && std::filesystem::exists(folder / "checkpoint");
     test::run_ranks(now, [&](comm::Group& group) {
-      Running model;
-      tensor::FlatParams params(model.parameters());
-      const auto optimizer = optim::make_optimizer({.kind = "sgd"}, params);
-      parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
-      const auto made = parallel::make_strategy({.name = "all-reduce"}, group);
-      made.strategy->start(replica);
-      ReplicaParts parts({.replica = replica, .strategy = *made.strategy, .group = group, .buffers = what});
+      Started one("all-reduce", group);
+      ReplicaParts parts(
+          {.replica = one.replica, .strategy = *one.made.strategy, .group = group, .buffers = what});
       ValuesPart none(
           "none", [] { return nlohmann::ordered_json(); }, [](const auto&, Resumption&) {});
-      const auto held = model.buffers();
+      const auto held = one.model.buffers();
       if (!resumes) {
         held[0].tensor.fill_(1 + group.rank());
         held[1].tensor.fill_(10 + group.rank());

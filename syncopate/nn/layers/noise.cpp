@@ -23,16 +23,19 @@ Noise make_noise(uint64_t key, double rate) {
   return noise;
 }
 
-NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL) {
-  check(batch.size() == tokens_BL.size(0), "a batch says which examples it holds");
-  const auto length = static_cast<uint64_t>(tokens_BL.size(1));
+NoiseRows rows_of(std::span<const int64_t> ids, int64_t each) {
   auto rows = std::make_shared<std::vector<uint64_t>>();
-  rows->reserve(static_cast<size_t>(tokens_BL.numel()));
-  for (const int64_t id : batch.ids) {
+  rows->reserve(ids.size() * static_cast<size_t>(each));
+  for (const int64_t id : ids) {
     const uint64_t first = mix(static_cast<uint64_t>(id));
-    for (uint64_t position = 0; position < length; ++position) rows->push_back(first + position);
+    for (uint64_t place = 0; place < static_cast<uint64_t>(each); ++place) rows->push_back(first + place);
   }
   return rows;
+}
+
+NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL) {
+  check(batch.size() == tokens_BL.size(0), "a batch says which examples it holds");
+  return rows_of(batch.ids, tokens_BL.size(1));
 }
 
 NoiseRows first_rows(const NoiseRows& rows_BL, int64_t examples) {

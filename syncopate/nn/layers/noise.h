@@ -30,7 +30,9 @@ struct Noise {
 /// Noise that drops the share `rate` (0 <= rate < 1).
 Noise make_noise(uint64_t key, double rate);
 
-/// The rows of a batch's [B, L, ...] tensors: one for each example's id and position.
+/// Of tensors with `each` rows for every example: one for each id and place in the example.
+NoiseRows rows_of(std::span<const int64_t> ids, int64_t each);
+/// Those of a batch's [B, L, ...] tensors.
 NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL);
 /// Of these, the first of each example, as [B, ...] tensors have them.
 NoiseRows first_rows(const NoiseRows& rows_BL, int64_t examples);

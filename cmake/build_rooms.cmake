@@ -4,6 +4,9 @@ target_include_directories(room_settings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_B
 target_link_libraries(room_settings INTERFACE syncopate_small syncopate_warnings syncopate_sanitizers)
 
 configure_file(${CMAKE_SOURCE_DIR}/cmake/version.h.in ${CMAKE_BINARY_DIR}/generated/syncopate/version.h @ONLY)
+set(commit_header ${CMAKE_BINARY_DIR}/generated/syncopate/commit.h)
+add_custom_target(syncopate_commit BYPRODUCTS ${commit_header}
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DHEADER=${commit_header} -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake)
 
 # torch's headers cost seconds to parse: every torch room reuses one precompiled header.
 add_library(syncopate_pch OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
@@ -29,6 +32,7 @@ foreach(room ${SYNCOPATE_ROOMS})
     list(APPEND SYNCOPATE_OBJECTS $<TARGET_OBJECTS:room_${room}>)
   endif()
 endforeach()
+add_dependencies(room_base syncopate_commit)
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/optim/kernels.cpp PROPERTIES
   COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON)
@@ -41,4 +45,5 @@ target_include_directories(syncopate PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR
 target_link_libraries(syncopate PUBLIC ${SYNCOPATE_FMT} nlohmann_json::nlohmann_json Threads::Threads
                                        PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)
 target_link_libraries(syncopate INTERFACE $<BUILD_INTERFACE:syncopate_torch> $<BUILD_INTERFACE:syncopate_sanitizers>
-                                          ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CMAKE_DL_LIBS})
+                                          ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CRYPTO_LIBRARY}
+                                          ${CMAKE_DL_LIBS})

@@ -18,6 +18,8 @@ find_path(UTF8PROC_INCLUDE utf8proc.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_path(ZLIB_INCLUDE zlib.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(ZLIB_LIBRARY NAMES z libz.so.1 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_path(CRYPTO_INCLUDE openssl/hmac.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_library(CRYPTO_LIBRARY NAMES crypto libcrypto.so.3 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 
 # PyPI's libtorch brings newer fmt headers, found before the system's: then use those alone, without libfmt.
 set(SYNCOPATE_FMT fmt::fmt)
@@ -29,8 +31,8 @@ endforeach()
 
 add_library(syncopate_small INTERFACE)
 target_link_libraries(syncopate_small INTERFACE ${SYNCOPATE_FMT} nlohmann_json::nlohmann_json ${UTF8PROC_LIBRARY}
-                                                 ${ZLIB_LIBRARY})
-foreach(dir ${GLOO_INCLUDE} ${TOMLPLUSPLUS_INCLUDE} ${UTF8PROC_INCLUDE} ${ZLIB_INCLUDE})
+                                                 ${ZLIB_LIBRARY} ${CRYPTO_LIBRARY})
+foreach(dir ${GLOO_INCLUDE} ${TOMLPLUSPLUS_INCLUDE} ${UTF8PROC_INCLUDE} ${ZLIB_INCLUDE} ${CRYPTO_INCLUDE})
   if(NOT dir STREQUAL "/usr/include")
     target_include_directories(syncopate_small SYSTEM INTERFACE $<BUILD_INTERFACE:${dir}>)
   endif()

@@ -21,6 +21,9 @@ struct ProcessOptions {
   bool blocks_no_signals = false;      ///< instead of those we block
 };
 
+/// This machine's name.
+std::string host_name();
+
 /// A child process. Neither ended nor waited for by its destructor: whoever starts one must wait.
 class Process {
  public:

@@ -10,10 +10,10 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/base/version.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/launch.h"
-#include "syncopate/version.h"
 
 namespace syncopate::cli {
 namespace {
@@ -21,6 +21,11 @@ namespace {
 int complain(const std::string& sentence, ExitCode code) {
   if (!sentence.empty()) fmt::print(stderr, "syncopate: {}\n", sentence);
   return static_cast<int>(code);
+}
+
+std::string version_line() {
+  const std::string commit = program_commit();
+  return fmt::format("syncopate {}{}", program_version(), commit.empty() ? "" : fmt::format(" ({})", commit));
 }
 
 /// Replaces CLI11's "The following argument was not expected: --stratgy" by a suggestion.
@@ -50,7 +55,7 @@ int run(int argc, char** argv) {
       "Distributed training on libtorch: train a model under any synchronisation strategy and compare "
       "strategies.",
       "syncopate"};
-  program.set_version_flag("--version", std::string("syncopate ") + SYNCOPATE_VERSION);
+  program.set_version_flag("--version", version_line());
   program.require_subcommand(1);
   program.footer(
       "Examples:\n"

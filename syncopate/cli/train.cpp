@@ -11,6 +11,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/progress.h"
+#include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
 #include "syncopate/run/compute.h"
@@ -31,8 +32,10 @@ constexpr const char* kFolderVariable = "SYNCOPATE_RUN_FOLDER";
 struct TrainArguments {
   std::vector<std::pair<std::string, std::string>> given;  ///< field, text
   std::vector<std::string> assignments;                    ///< --set
-  bool no_shuffle = false, resume = false, json = false;
-  std::string out, master;
+  bool no_shuffle = false, resume = false, extend = false, json = false;
+  std::string out, master, token_file;
+  bool insecure = false;
+  std::string command;  ///< as it was given
   std::optional<int> rank, world_size;
   bool workers_given = false;
 };
@@ -47,6 +50,28 @@ spec::RunSpec make_spec(const TrainArguments& arguments) {
   return spec;
 }
 
+std::string read_token(const std::string& file) {
+  const std::string text = read_file(file, "token");
+  const std::string token(trim(text));
+  if (token.empty()) throw ConfigError("the token in {} is empty; write a secret into it", file);
+  return token;
+}
+
+/// The words of a command as a shell would take them.
+std::string command_of(char** argv) {
+  std::string line;
+  for (char** word = argv; *word != nullptr; ++word) {
+    const std::string text = *word;
+    const bool plain = !text.empty() && text.find_first_not_of(
+                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                            "0123456789-_=./:,@%+") == std::string::npos;
+    std::string quoted = "'";
+    for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += (line.empty() ? "" : " ") + (plain ? text : quoted + "'");
+  }
+  return line;
+}
+
 void print_result(const std::string& json_text) {
   fmt::print("{}\n", nlohmann::ordered_json::parse(json_text).dump());
 }
@@ -55,15 +80,20 @@ int work(const spec::RunSpec& spec, const run::World& world, const TrainArgument
   catch_interrupts();
   const char* const folder = ::getenv(kFolderVariable);
   const bool launched = world.launcher == "syncopate";
-  const run::WorkerOptions options{.out = launched && folder != nullptr ? folder : arguments.out,
-                                   .folder_is_ready = launched && folder != nullptr,
-                                   .resume = arguments.resume,
-                                   .progress = Progress::style_for_stderr(),
-                                   .stop_requested = interrupted,
-                                   .give_up = [launched](const std::string& sentence) {
-                                     if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
-                                     ::_exit(static_cast<int>(ExitCode::kComm));
-                                   }};
+  const run::WorkerOptions options{
+      .out = launched && folder != nullptr ? folder : arguments.out,
+      .folder_is_ready = launched && folder != nullptr,
+      .resume = arguments.resume,
+      .extend = arguments.extend,
+      .command = arguments.command,
+      .progress = Progress::style_for_stderr(),
+      .stop_requested = interrupted,
+      .note = [](const std::string& note) { fmt::print(stderr, "note: {}\n", note); },
+      .give_up =
+          [launched](const std::string& sentence) {
+            if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
+            ::_exit(static_cast<int>(ExitCode::kComm));
+          }};
   run::WorkerResult result;
   try {
     result = spec::strategy_info(spec.strategy.name).in_one_process ? run::run_replicas(spec, world, options)
@@ -81,8 +111,11 @@ int work(const spec::RunSpec& spec, const run::World& world, const TrainArgument
 
 /// Starts the workers of a run on this machine and waits for them.
 int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** argv) {
-  const record::RunFolder folder = spec::choose_folder(spec, arguments.out, arguments.resume);
-  const bool fresh = !std::filesystem::exists(folder.path);
+  const spec::ClaimedFolder claimed = spec::claim_folder(spec, {.out = arguments.out,
+                                                                .resume = arguments.resume,
+                                                                .extend = arguments.extend,
+                                                                .command = arguments.command});
+  const record::RunFolder& folder = claimed.folder;
   if (!arguments.resume) spec::start_folder(folder, spec);
   const auto processes = static_cast<int>(spec.comm.workers + spec.servers());
   run::set_thread_environment(spec.compute.threads > 0 ? static_cast<int>(spec.compute.threads)
@@ -101,7 +134,7 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
   // Remove the folder of a run that failed before its first step.
   std::error_code ignored;
   const bool stepped = std::filesystem::file_size(folder.steps(), ignored) > 0 && !ignored;
-  if (fresh && !stepped) remove_tree(folder.path);
+  if (claimed.fresh && !stepped) remove_tree(folder.path);
   if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted)) {
     fmt::print(stderr, "syncopate: {}\n", result.sentence);
   }
@@ -115,6 +148,11 @@ int train(const TrainArguments& arguments, char** argv) {
   flags.rank = arguments.rank;
   flags.world_size = arguments.world_size;
   flags.master = arguments.master;
+  flags.servers = static_cast<int>(spec.servers());
+  if (!arguments.token_file.empty()) flags.token = read_token(arguments.token_file);
+  flags.insecure = arguments.insecure;
+  if (arguments.extend && !arguments.resume)
+    throw ConfigError("--extend goes with --resume: it lets a run go on with other settings");
   const run::World world = run::find_world(flags, run::environment_of_process());
   if (world.is_worker()) {
     spec.comm.workers = world.size - spec.servers();
@@ -167,12 +205,18 @@ Command add_train(CLI::App& program, char** argv) {
   app->add_option("--world-size", arguments->world_size, "number of processes, when started by hand");
   app->add_option("--master", arguments->master,
                   "rendezvous address HOST:PORT of rank 0, when started by hand");
+  app->add_option("--token-file", arguments->token_file,
+                  "file with the secret that workers on several machines share (default: SYNCOPATE_TOKEN)");
+  app->add_flag("--insecure", arguments->insecure, "let workers on other machines join without a secret");
   app->add_option("--out", arguments->out,
                   "folder for the run (default: runs/<name made from the settings>)");
   app->add_flag(
       "--resume", arguments->resume,
       "resume the run in the folder from its checkpoint; with --out also on another number of workers, with "
       "the same global batches");
+  app->add_flag(
+      "--extend", arguments->extend,
+      "with --resume: go on with other settings (more steps, another learning rate), as another run");
   app->add_flag("--json", arguments->json, "print the result as the last line of standard output");
   app->add_option("--set", arguments->assignments, "name=value: any setting listed below; can be repeated");
   std::string footer = "Settings for --set and experiment files:\n";
@@ -189,6 +233,7 @@ Command add_train(CLI::App& program, char** argv) {
       "10.0.0.1:29500\n"
       "  torchrun --nproc_per_node 2 --no_python syncopate train --task supersense --strategy all-reduce\n";
   app->footer(footer);
+  arguments->command = command_of(argv);
   return [arguments, argv] { return train(*arguments, argv); };
 }
 

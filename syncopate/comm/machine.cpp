@@ -1,21 +1,18 @@
 #include "syncopate/comm/machine.h"
 
 #include <ATen/ATen.h>
-#include <unistd.h>
 
-#include <array>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "syncopate/base/hash.h"
+#include "syncopate/base/process.h"
 
 namespace syncopate::comm {
 
 int ranks_on_this_machine(Group& group) {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  std::string machine = name.data();
+  std::string machine = host_name();
   std::ifstream boot("/proc/sys/kernel/random/boot_id");  // tells machines of one name apart
   std::string id;
   if (std::getline(boot, id)) machine += id;

@@ -27,8 +27,13 @@ Membership open(const CommOptions& options) {
     membership.group = open_alone();
     return membership;
   }
-  lifeline::Connection connection =
-      lifeline::rendezvous(options.rendezvous, options.rank, options.size, options.timeout, open_agent_store);
+  lifeline::Connection connection = lifeline::rendezvous(options.rendezvous,
+                                                         {.rank = options.rank,
+                                                          .size = options.size,
+                                                          .timeout = options.timeout,
+                                                          .claims = options.claims,
+                                                          .note = options.note},
+                                                         open_agent_store);
   membership.server = std::move(connection.server);
   membership.lifeline = std::move(connection.lifeline);
   membership.group = staged(open_gloo(membership.lifeline, options.timeout, options.interface_address));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,9 +14,11 @@ namespace syncopate::comm {
 struct CommOptions {
   int rank = 0;
   int size = 1;
-  lifeline::RendezvousPoint rendezvous;      ///< ignored when size is 1
-  std::chrono::milliseconds timeout{20000};  ///< of every operation, and of finding each other
-  std::string interface_address;             ///< "": the local address that reaches the rendezvous
+  lifeline::RendezvousPoint rendezvous;            ///< ignored when size is 1
+  std::chrono::milliseconds timeout{20000};        ///< of every operation, and of finding each other
+  std::string interface_address;                   ///< "": the local address that reaches the rendezvous
+  lifeline::Claims claims{};                       ///< what must be alike on all ranks
+  std::function<void(const std::string&)> note{};  ///< at rank 0: somebody was turned away. May be empty
 };
 
 /// A rank's membership in a run. Call leave() for a clean shutdown: destroying it without looks like a death

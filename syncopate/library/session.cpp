@@ -8,7 +8,6 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/library/agree.h"
 #include "syncopate/library/session_parts.h"
 #include "syncopate/nn/module_model.h"
 #include "syncopate/parallel/server/shard_server.h"

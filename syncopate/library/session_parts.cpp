@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
-#include "syncopate/library/agree.h"
+#include "syncopate/comm/agree.h"
 #include "syncopate/optim/remote_optimizer.h"
 #include "syncopate/run/device.h"
 #include "syncopate/spec/strategies.h"
@@ -253,7 +253,7 @@ void require_agreement(const nn::Model& model, const SessionOptions& options, co
   } catch (const ConfigError& error) {
     problem = error.what();
   }
-  agree(world, mine, problem);
+  comm::agree(world, mine, problem);
 }
 
 nlohmann::ordered_json named_options(const SessionOptions& options) {

@@ -63,6 +63,17 @@ void Lifeline::unlisten(int id) { loop_->unlisten(id); }
 Lifeline::Waiting::Waiting(Lifeline& line) : line_(line) { ++line_.loop_->waiting; }
 Lifeline::Waiting::~Waiting() { --line_.loop_->waiting; }
 
+void Lifeline::wish(int64_t wishes) { loop_->send(Packer(FrameKind::kWish).number(wishes)); }
+void Lifeline::stand_aside() { loop_->stand_aside(); }
+
+int64_t Lifeline::begin(int64_t step) {
+  const std::optional<int64_t> wishes = loop_->begin(step);
+  if (wishes) return *wishes;
+  check();
+  throw CommError("rank {} lost the rendezvous {} before step {}", rank(), loop_->options().server.text(),
+                  step);
+}
+
 int64_t Lifeline::request(std::string_view what, const Build& build, std::chrono::milliseconds timeout,
                           std::string* value) {
   auto reply = loop_->ask(build, timeout);
@@ -116,7 +127,9 @@ void Lifeline::await_all(std::chrono::milliseconds timeout) {
   const auto build = [&](int64_t id) { return Packer(FrameKind::kGet).number(id).text(kAllJoined); };
   if (loop_->ask(build, timeout)) return;
   check();
-  throw CommError("{}", blame("the rendezvous", std::chrono::duration<double>(timeout).count()).for_others());
+  const Failure failure = blame("the rendezvous", std::chrono::duration<double>(timeout).count());
+  if (failure.exit_code == static_cast<int>(ExitCode::kConfig)) throw ConfigError("{}", failure.for_others());
+  throw CommError("{}", failure.for_others());
 }
 
 }  // namespace syncopate::lifeline

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/base/error.h"
+#include "syncopate/lifeline/claims.h"
 #include "syncopate/lifeline/failure.h"
 #include "syncopate/lifeline/socket.h"
 #include "syncopate/lifeline/wire.h"
@@ -21,14 +23,27 @@ struct LifelineOptions {
   int size = 1;
   std::chrono::milliseconds timeout{20000};   ///< a server silent for longer has hung
   std::chrono::milliseconds patience{20000};  ///< how long to try to connect: the server may start later
-  std::string key;
+  std::string key;                            ///< both sides show that they know it; it is never sent
+  Claims claims{};                            ///< what must be alike on all ranks
+};
+
+/// The server did not let this rank in.
+class RefusedError : public Error {
+ public:
+  RefusedError(const std::string& sentence, bool for_its_key)
+      : Error(ExitCode::kConfig, sentence), for_its_key_(for_its_key) {}
+  bool for_its_key() const { return for_its_key_; }  ///< another run's, or another token
+
+ private:
+  bool for_its_key_;
 };
 
 /// One worker's connection to the LifelineServer: reports what the worker does, learns of the run's first
 /// failure, and provides the key-value store. Thread-safe. Never reconnects.
 class Lifeline {
  public:
-  explicit Lifeline(const LifelineOptions& options);  ///< connects; throws CommError that names HOST:PORT
+  /// Connects; throws CommError that names HOST:PORT, or RefusedError.
+  explicit Lifeline(const LifelineOptions& options);
   ~Lifeline();  ///< disconnects; to the others that is a death unless goodbye() was called
   Lifeline(const Lifeline&) = delete;
   Lifeline& operator=(const Lifeline&) = delete;
@@ -75,6 +90,14 @@ class Lifeline {
    private:
     Lifeline& line_;
   };
+
+  // Halting together, for ranks that do not talk in every step; see Meetings.
+  /// Wishes, as bits, that all ranks halt after the same step. Returns at once.
+  void wish(int64_t wishes);
+  /// This rank is about to begin step `step` (from 0). Returns 0, or what was wished for: then all ranks are
+  /// before this very step. Waits while they find out which it is. Throws CommError when the run has failed.
+  int64_t begin(int64_t step);
+  void stand_aside();  ///< this rank makes no steps
 
   // The store. Each throws CommError after the timeout, or at once when the run has failed.
   void set(const std::string& key, const std::string& value);

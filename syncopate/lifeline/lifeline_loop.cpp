@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
+#include "syncopate/lifeline/proof.h"
 #include "syncopate/lifeline/protocol.h"
 
 namespace syncopate::lifeline {
@@ -30,28 +31,45 @@ Lifeline::Loop::~Loop() {
   thread_.join();
 }
 
-void Lifeline::Loop::greet() {
-  const Deadline deadline = Clock::now() + std::max(options_.patience, std::chrono::milliseconds(1000));
-  Packer hello(FrameKind::kHello);
-  channel_.send(hello.number(kMagic).text(options_.key).number(options_.rank).number(options_.size));
+std::string Lifeline::Loop::hear(Deadline deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd wait{channel_.fd(), POLLIN, 0};
     if (left.count() > 0) ::poll(&wait, 1, static_cast<int>(left.count()));
     const bool alive = channel_.fill();
-    const auto frame = channel_.next();
-    if (!frame && alive && left.count() > 0) continue;
-    if (!frame) {
-      throw CommError("{} does not answer as a rendezvous of ours; is the port used by another program?",
-                      options_.server.text());
-    }
-    Unpacker fields(*frame);
-    if (fields.kind() == FrameKind::kRefused) throw CommError("{}", fields.text());
-    if (fields.kind() != FrameKind::kWelcome)
-      throw CommError("{} speaks another protocol", options_.server.text());
-    host_rank_ = static_cast<int>(fields.number());
-    return;
+    if (auto frame = channel_.next()) return std::move(*frame);
+    if (alive && left.count() > 0) continue;
+    throw CommError("{} does not answer as a rendezvous of ours; is the port used by another program?",
+                    options_.server.text());
   }
+}
+
+void Lifeline::Loop::greet() {
+  const Deadline deadline = Clock::now() + std::max(options_.patience, std::chrono::milliseconds(1000));
+  const auto expect = [&](const Unpacker& fields, FrameKind kind) {
+    if (fields.kind() != kind) throw CommError("{} speaks another protocol", options_.server.text());
+  };
+  Introduction told{.of_worker = random_key(), .of_server = "", .rank = options_.rank, .size = options_.size};
+  channel_.send(
+      Packer(FrameKind::kHello).number(kMagic).text(told.of_worker).number(told.rank).number(told.size));
+  const std::string challenge = hear(deadline);
+  Unpacker asked(challenge);
+  expect(asked, FrameKind::kChallenge);
+  told.of_server = asked.text();
+  channel_.send(pack_proof(told.worker_proof(options_.key), options_.claims));
+  const std::string answer = hear(deadline);
+  Unpacker fields(answer);
+  if (fields.kind() == FrameKind::kRefused) {
+    const bool for_its_key = fields.number() != 0;
+    throw RefusedError(fields.text(), for_its_key);
+  }
+  expect(fields, FrameKind::kWelcome);
+  if (!proves(fields.text(), told.server_proof(options_.key))) {
+    throw RefusedError(fmt::format("{} let rank {} in without knowing the token; is it another program?",
+                                   options_.server.text(), options_.rank),
+                       true);
+  }
+  host_rank_ = static_cast<int>(fields.number());
 }
 
 void Lifeline::Loop::wake() {
@@ -116,6 +134,30 @@ void Lifeline::Loop::unlisten(int id) {
   listeners_.erase(id);
 }
 
+std::optional<int64_t> Lifeline::Loop::begin(int64_t step) {
+  std::unique_lock lock(mutex_);
+  if (asked_ && !meeting_) {
+    ++waiting;
+    changed_.wait(lock, [&] { return meeting_ || failure_ || !channel_.open(); });
+    --waiting;
+  }
+  if (failure_ || (asked_ && !meeting_)) return std::nullopt;
+  if (meeting_ && step >= meeting_->step) {
+    const int64_t wishes = meeting_->wishes;
+    meeting_.reset();
+    asked_ = false;
+    channel_.send(Packer(FrameKind::kMet));
+    return wishes;
+  }
+  begun_ = step + 1;
+  return 0;
+}
+
+void Lifeline::Loop::stand_aside() {
+  const std::lock_guard lock(mutex_);
+  begun_ = -1;
+}
+
 void Lifeline::Loop::run() {
   Clock::time_point heard = Clock::now(), last = heard, next_beat = heard;
   std::unique_lock lock(mutex_);
@@ -173,6 +215,13 @@ void Lifeline::Loop::handle(const std::string& frame) {
     fields.number();
     host_status_.step = fields.number();
     host_status_.phase = fields.text();
+  } else if (fields.kind() == FrameKind::kWhere) {
+    asked_ = true;
+    channel_.send(Packer(FrameKind::kHere).number(begun_));
+  } else if (fields.kind() == FrameKind::kMeet) {
+    const int64_t step = fields.number();
+    meeting_ = Meeting{.step = step, .wishes = fields.number()};
+    changed_.notify_all();
   } else if (fields.kind() == FrameKind::kClosing) {
     over_ = true;
   }

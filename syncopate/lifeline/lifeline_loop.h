@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "syncopate/lifeline/lifeline.h"
+#include "syncopate/lifeline/meetings.h"
 #include "syncopate/lifeline/wire.h"
 
 namespace syncopate::lifeline {
@@ -36,11 +37,15 @@ class Lifeline::Loop {
   void watch(LastResort last_resort, std::chrono::milliseconds patience);
   int listen(std::function<void()> listener);
   void unlisten(int id);
+  /// What all halt for before this step, or 0; nothing when the run has failed.
+  std::optional<int64_t> begin(int64_t step);
+  void stand_aside();
   std::atomic<int> waiting{0};
 
  private:
   using Clock = std::chrono::steady_clock;
   void greet();
+  std::string hear(Deadline deadline);  ///< the next frame; throws CommError
   void run();
   void handle(const std::string& frame);
   void lost();
@@ -65,6 +70,9 @@ class Lifeline::Loop {
   std::chrono::milliseconds patience_{0};
   std::map<int, std::function<void()>> listeners_;
   int next_listener_ = 0;
+  int64_t begun_ = 0;   ///< steps; negative: this rank makes none
+  bool asked_ = false;  ///< how many; no other is begun before `meeting_` is known
+  std::optional<Meeting> meeting_;
   bool over_ = false;      ///< goodbye said, or the server shut down cleanly
   bool stopping_ = false;  ///< the destructor waits
   std::thread thread_;

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <random>
 #include <thread>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/lifeline/proof.h"
 
 namespace syncopate::lifeline {
 namespace {
@@ -45,27 +45,27 @@ void make_private_folder(const std::filesystem::path& folder) {
   }
 }
 
-std::unique_ptr<LifelineServer> serve(const Address& where, const std::string& key, int size,
-                                      milliseconds timeout) {
+std::unique_ptr<LifelineServer> serve(const Invitation& at, const Attendant& who) {
   LifelineServerOptions options;
-  options.host = where.host;
-  options.port = where.port;
-  options.size = size;
-  options.timeout = timeout;
+  options.host = at.address.host;
+  options.port = at.address.port;
+  options.size = who.size;
+  options.timeout = who.timeout;
   options.host_rank = 0;
-  options.key = key;
+  options.key = at.key;
+  options.claims = who.claims;
+  options.on_refusal = who.note;
   return std::make_unique<LifelineServer>(options);
 }
 
-std::shared_ptr<Lifeline> connect(const Invitation& to, int rank, int size, milliseconds timeout,
-                                  milliseconds patience) {
-  return std::make_shared<Lifeline>(LifelineOptions{to.address, rank, size, timeout, patience, to.key});
+std::shared_ptr<Lifeline> connect(const Invitation& to, const Attendant& who, milliseconds patience) {
+  return std::make_shared<Lifeline>(
+      LifelineOptions{to.address, who.rank, who.size, who.timeout, patience, to.key, who.claims});
 }
 
 /// The file may still be a former run's: whatever it leads to, look again until the deadline.
-std::shared_ptr<Lifeline> connect_by_file(const std::filesystem::path& file, int rank, int size,
-                                          milliseconds timeout) {
-  const Clock::time_point deadline = Clock::now() + timeout;
+std::shared_ptr<Lifeline> connect_by_file(const std::filesystem::path& file, const Attendant& who) {
+  const Clock::time_point deadline = Clock::now() + who.timeout;
   std::string obstacle = "rank 0 has not written it";
   while (Clock::now() < deadline) {
     std::ifstream stream(file);
@@ -73,7 +73,10 @@ std::shared_ptr<Lifeline> connect_by_file(const std::filesystem::path& file, int
     std::getline(stream, text);
     if (const auto invitation = parse_invitation(text)) {
       try {
-        return connect(*invitation, rank, size, timeout, milliseconds(1));
+        return connect(*invitation, who, milliseconds(1));
+      } catch (const RefusedError& error) {
+        if (!error.for_its_key()) throw;
+        obstacle = error.what();
       } catch (const CommError& error) {
         obstacle = error.what();
       }
@@ -83,29 +86,31 @@ std::shared_ptr<Lifeline> connect_by_file(const std::filesystem::path& file, int
   throw CommError(
       "rank {} found no rendezvous in {} within {:.3g} s ({}); start all workers together, or set "
       "a rendezvous address (master HOST:PORT)",
-      rank, file.string(), std::chrono::duration<double>(timeout).count(), obstacle);
+      who.rank, file.string(), std::chrono::duration<double>(who.timeout).count(), obstacle);
 }
 
-Connection connect_by_agent(const RendezvousPoint& point, int rank, int size, milliseconds timeout,
+Connection connect_by_agent(const RendezvousPoint& point, const Attendant& who,
                             const OpenAgentStore& open_store) {
   const std::string name = "syncopate/" + point.topic;
   try {
     check(static_cast<bool>(open_store), "a rendezvous by torchrun's agent needs its store");
-    const std::unique_ptr<AgentStore> store = open_store(point.address, timeout);
+    const std::unique_ptr<AgentStore> store = open_store(point.address, who.timeout);
     Connection connection;
     Invitation invitation;
     invitation.address.host = point.address.host;
-    invitation.key = random_key();
-    if (rank == 0) {
-      connection.server = serve(invitation.address, invitation.key, size, timeout);
+    invitation.key = point.key.empty() ? random_key() : point.key;
+    if (who.rank == 0) {
+      connection.server = serve(invitation, who);
       invitation.address.port = connection.server->port();
-      store->set(name, invitation.text());
+      // A token that was given is not told: whoever reads the store must know it.
+      store->set(name, Invitation{invitation.address, point.key.empty() ? invitation.key : "-"}.text());
     } else {
       const auto found = parse_invitation(store->get(name));
       if (!found) throw CommError("torchrun's store at {} holds no rendezvous", point.address.text());
-      invitation = *found;
+      invitation.address = found->address;
+      if (point.key.empty()) invitation.key = found->key;
     }
-    connection.lifeline = connect(invitation, rank, size, timeout, timeout);
+    connection.lifeline = connect(invitation, who, who.timeout);
     return connection;
   } catch (const Error&) {
     throw;
@@ -114,59 +119,52 @@ Connection connect_by_agent(const RendezvousPoint& point, int rank, int size, mi
     throw CommError(
         "rank {} cannot use torchrun's store at {}: {}; set a rendezvous address (master HOST:PORT) with a "
         "free port",
-        rank, point.address.text(), text.substr(0, text.find('\n')));
+        who.rank, point.address.text(), text.substr(0, text.find('\n')));
   }
 }
 
-Connection connect_through_file(const RendezvousPoint& point, int rank, int size, milliseconds timeout) {
+Connection connect_through_file(const RendezvousPoint& point, const Attendant& who) {
   Connection connection;
   make_private_folder(point.file.parent_path());
-  if (rank == 0) {
+  if (who.rank == 0) {
     Invitation invitation;
     invitation.address.host = "127.0.0.1";
     invitation.key = random_key();
-    connection.server = serve(invitation.address, invitation.key, size, timeout);
+    connection.server = serve(invitation, who);
     invitation.address.port = connection.server->port();
     write_file_atomically(point.file, invitation.text() + "\n");
-    connection.lifeline = connect(invitation, rank, size, timeout, timeout);
+    connection.lifeline = connect(invitation, who, who.timeout);
   } else {
-    connection.lifeline = connect_by_file(point.file, rank, size, timeout);
+    connection.lifeline = connect_by_file(point.file, who);
   }
   return connection;
 }
 
-Connection find_each_other(const RendezvousPoint& point, int rank, int size, milliseconds timeout,
+Connection find_each_other(const RendezvousPoint& point, const Attendant& who,
                            const OpenAgentStore& open_store) {
   switch (point.kind) {
     case RendezvousPoint::Kind::kFile:
-      return connect_through_file(point, rank, size, timeout);
+      return connect_through_file(point, who);
     case RendezvousPoint::Kind::kAgent:
-      return connect_by_agent(point, rank, size, timeout, open_store);
+      return connect_by_agent(point, who, open_store);
     default:
       break;
   }
   Connection connection;
-  if (point.kind == RendezvousPoint::Kind::kAddress && rank == 0) {
-    connection.server = serve(point.address, point.key, size, timeout);
+  const Invitation invitation{point.address, point.key};
+  if (point.kind == RendezvousPoint::Kind::kAddress && who.rank == 0) {
+    connection.server = serve(invitation, who);
   }
-  connection.lifeline = connect({point.address, point.key}, rank, size, timeout, timeout);
+  connection.lifeline = connect(invitation, who, who.timeout);
   return connection;
 }
 
 }  // namespace
 
-std::string random_key() {
-  std::random_device device;
-  std::string key;
-  for (int word = 0; word < 4; ++word) key += fmt::format("{:08x}", device());
-  return key;
-}
-
-Connection rendezvous(const RendezvousPoint& point, int rank, int size, milliseconds timeout,
-                      const OpenAgentStore& open_store) {
-  Connection connection = find_each_other(point, rank, size, timeout, open_store);
-  connection.lifeline->await_all(timeout);
-  if (point.kind == RendezvousPoint::Kind::kFile && rank == 0) {
+Connection rendezvous(const RendezvousPoint& point, const Attendant& who, const OpenAgentStore& open_store) {
+  Connection connection = find_each_other(point, who, open_store);
+  connection.lifeline->await_all(who.timeout);
+  if (point.kind == RendezvousPoint::Kind::kFile && who.rank == 0) {
     std::error_code ignored;
     std::filesystem::remove(point.file, ignored);
   }

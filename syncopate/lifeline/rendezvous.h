@@ -22,7 +22,7 @@ struct RendezvousPoint {
   };
   Kind kind = Kind::kServed;
   Address address;
-  std::string key;  ///< what workers show to the server; made up where rank 0 serves by file or agent
+  std::string key;  ///< what all know; made up where rank 0 serves by file or agent, and none is given
   std::filesystem::path file;  ///< kFile
   std::string topic;           ///< kAgent: distinguishes restarts of the same job
 };
@@ -43,12 +43,18 @@ struct Connection {
   std::shared_ptr<Lifeline> lifeline;
 };
 
-/// Every rank has a lifeline when this returns; throws CommError when that takes longer than `timeout`.
-/// `open_store` is needed for kAgent alone.
-Connection rendezvous(const RendezvousPoint& point, int rank, int size, std::chrono::milliseconds timeout,
-                      const OpenAgentStore& open_store = {});
+/// Who comes to a rendezvous.
+struct Attendant {
+  int rank = 0;
+  int size = 1;
+  std::chrono::milliseconds timeout{20000};
+  Claims claims{};                                 ///< what must be alike on all ranks
+  std::function<void(const std::string&)> note{};  ///< at rank 0: somebody was turned away. May be empty
+};
 
-/// 128 random bits in hexadecimal.
-std::string random_key();
+/// Every rank has a lifeline when this returns; throws CommError when that takes longer than the timeout, or
+/// RefusedError. `open_store` is needed for kAgent alone.
+Connection rendezvous(const RendezvousPoint& point, const Attendant& who,
+                      const OpenAgentStore& open_store = {});
 
 }  // namespace syncopate::lifeline

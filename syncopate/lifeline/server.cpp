@@ -12,6 +12,8 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/lifeline/key_values.h"
+#include "syncopate/lifeline/meetings.h"
+#include "syncopate/lifeline/proof.h"
 #include "syncopate/lifeline/protocol.h"
 #include "syncopate/lifeline/roster.h"
 #include "syncopate/lifeline/wire.h"
@@ -24,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 struct Peer {
   explicit Peer(Socket socket) : channel(std::move(socket)) {}
   Channel channel;
-  int rank = -1;  ///< until its hello
+  int rank = -1;                     ///< until it is welcome
+  std::optional<Introduction> told;  ///< its hello
 };
 
 }  // namespace
@@ -37,6 +40,8 @@ class LifelineServer::Loop {
         listener_(listen_at({options.host, options.port})),
         address_{options.host, local_address(listener_).port},
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        claims_(options.claims),
+        meetings_(options.size),
         beat_(beat_interval(options.timeout)),
         roster_(options.size, options.timeout, Clock::now()),
         thread_([this] { run(); }) {}
@@ -112,8 +117,10 @@ class LifelineServer::Loop {
     try {
       while (const auto frame = peer.channel.next()) {
         Unpacker fields(*frame);
-        if (peer.rank < 0) {
-          welcome(peer, fields, now);
+        if (!peer.told) {
+          challenge(peer, fields);
+        } else if (peer.rank < 0) {
+          admit(peer, fields, now);
         } else {
           handle(peer, fields, now);
         }
@@ -132,34 +139,73 @@ class LifelineServer::Loop {
       announce(died(peer.rank, roster_.status_of(peer.rank)));
   }
 
-  void welcome(Peer& peer, Unpacker& hello, Clock::time_point now) {
+  void challenge(Peer& peer, Unpacker& hello) {
     const bool ours = hello.kind() == FrameKind::kHello && hello.number() == kMagic;
     if (!ours) throw CommError("a stranger");
-    const std::string key = hello.text();
-    const int rank = static_cast<int>(hello.number()), size = static_cast<int>(hello.number());
-    std::string refusal;
-    if (key != options_.key) {
-      refusal = fmt::format("the rendezvous {} belongs to another run", address_.text());
-    } else if (size != options_.size) {
-      refusal = fmt::format(
-          "rank {} expects {} workers but the run at {} has {}; start all workers with the same world size",
-          rank, size, address_.text(), options_.size);
-    } else if (rank < 0 || rank >= options_.size || roster_.is_joined(rank)) {
-      refusal = fmt::format("rank {} is already taken at {}; give each worker its own rank below {}", rank,
-                            address_.text(), options_.size);
+    Introduction told;
+    told.of_worker = hello.text();
+    told.rank = hello.number();
+    told.size = hello.number();
+    told.of_server = random_key();
+    peer.channel.send(Packer(FrameKind::kChallenge).text(told.of_server));
+    peer.told = std::move(told);
+  }
+
+  void admit(Peer& peer, Unpacker& answer, Clock::time_point now) {
+    if (answer.kind() != FrameKind::kProof) throw CommError("a stranger");
+    const Introduction& told = *peer.told;
+    if (!proves(answer.text(), told.worker_proof(options_.key))) {
+      return refuse(
+          peer, true,
+          {fmt::format("the rendezvous {} belongs to another run, or has another token", address_.text()),
+           "give all workers the same (SYNCOPATE_TOKEN, --token-file)"});
     }
-    if (!refusal.empty()) {
-      peer.channel.send(Packer(FrameKind::kRefused).text(refusal));
-      peer.channel.close();
-      return;
+    const Claims claims = unpack_claims(answer);
+    if (const auto refusal = objection(told, claims)) {
+      return refuse(peer, false, *refusal);
     }
-    peer.rank = rank;
-    roster_.joined(rank, now);
-    peer.channel.send(Packer(FrameKind::kWelcome).number(options_.host_rank));
+    if (claims_.empty()) claims_ = claims;
+    peer.rank = static_cast<int>(told.rank);
+    roster_.joined(peer.rank, now);
+    peer.channel.send(
+        Packer(FrameKind::kWelcome).text(told.server_proof(options_.key)).number(options_.host_rank));
     if (failure_) peer.channel.send(pack(*failure_));
     if (options_.host_rank >= 0)
       peer.channel.send(pack(options_.host_rank, roster_.status_of(options_.host_rank)));
-    if (roster_.all_joined()) answer(keys_.set(kAllJoined, "yes"), "yes");
+    if (roster_.all_joined()) this->answer(keys_.set(kAllJoined, "yes"), "yes");
+  }
+
+  struct Refusal {
+    std::string reason, advice;
+  };
+
+  /// Why this worker cannot be one of the run, if it cannot.
+  std::optional<Refusal> objection(const Introduction& told, const Claims& claims) const {
+    if (told.size != options_.size) {
+      return Refusal{fmt::format("rank {} expects {} workers but the run at {} has {}", told.rank, told.size,
+                                 address_.text(), options_.size),
+                     "start all workers with the same world size"};
+    }
+    if (told.rank < 0 || told.rank >= options_.size || roster_.is_joined(static_cast<int>(told.rank))) {
+      return Refusal{fmt::format("rank {} is already taken at {}", told.rank, address_.text()),
+                     fmt::format("give each worker its own rank below {}", options_.size)};
+    }
+    const std::string differs = difference(claims, claims_, static_cast<int>(told.rank));
+    if (differs.empty()) return std::nullopt;
+    return Refusal{fmt::format("{} at {}", differs, address_.text()),
+                   "start all workers of a run with the same settings, or another run at another address"};
+  }
+
+  /// Its place stays free: the run goes on waiting for its own.
+  void refuse(Peer& peer, bool for_its_key, const Refusal& refusal) {
+    peer.channel.send(Packer(FrameKind::kRefused)
+                          .number(for_its_key ? 1 : 0)
+                          .text(fmt::format("{}; {}", refusal.reason, refusal.advice)));
+    peer.channel.close();
+    const std::string heard = for_its_key ? "it did not know the token" : refusal.reason;
+    if (options_.on_refusal && heard != refusal_ && !roster_.all_joined())
+      options_.on_refusal(fmt::format("turned a worker away: {}; still waiting for the right one", heard));
+    refusal_ = heard;
   }
 
   void handle(Peer& peer, Unpacker& fields, Clock::time_point now) {
@@ -177,6 +223,16 @@ class LifelineServer::Loop {
       }
       case FrameKind::kGoodbye:
         return roster_.left(rank);
+      case FrameKind::kWish:
+        if (meetings_.wish(fields.number())) tell_all(Packer(FrameKind::kWhere));
+        return;
+      case FrameKind::kHere:
+        if (const auto meeting = meetings_.here(rank, fields.number()))
+          tell_all(Packer(FrameKind::kMeet).number(meeting->step).number(meeting->wishes));
+        return;
+      case FrameKind::kMet:
+        if (meetings_.met(rank)) tell_all(Packer(FrameKind::kWhere));
+        return;
       default:
         return request(peer, fields, now);
     }
@@ -196,7 +252,13 @@ class LifelineServer::Loop {
       case FrameKind::kBlame: {
         const std::string operation = fields.text();
         const double seconds = static_cast<double>(fields.number()) / 1000;
-        if (!failure_) announce(roster_.culprit(peer.rank, operation, seconds, address_.text(), now));
+        if (failure_) return reply(0);
+        Failure failure = roster_.culprit(peer.rank, operation, seconds, address_.text(), now);
+        if (!roster_.all_joined() && !refusal_.empty()) {  // that is why one is missing
+          failure.sentence += fmt::format(" One that came was turned away: {}", refusal_);
+          failure.exit_code = static_cast<int>(ExitCode::kConfig);
+        }
+        announce(failure);
         return reply(0);
       }
       case FrameKind::kSet: {
@@ -252,11 +314,14 @@ class LifelineServer::Loop {
   Socket listener_;
   const Address address_;
   const Socket wake_;
+  Claims claims_;  ///< of the run
+  Meetings meetings_;
   const std::chrono::milliseconds beat_;
   mutable std::mutex mutex_;
   Roster roster_;
   KeyValues keys_;
   std::optional<Failure> failure_;
+  std::string refusal_;  ///< the last one
   std::list<Peer> peers_;
   bool stopping_ = false;
   std::thread thread_;

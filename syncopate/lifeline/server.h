@@ -1,10 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "syncopate/lifeline/claims.h"
 #include "syncopate/lifeline/failure.h"
 
 namespace syncopate::lifeline {
@@ -15,7 +17,11 @@ struct LifelineServerOptions {
   int size = 1;
   std::chrono::milliseconds timeout{20000};  ///< a rank silent for longer has hung
   int host_rank = -1;                        ///< whose process this is in; -1: the launcher's
-  std::string key;                           ///< workers must show the same
+  std::string key;                           ///< workers must know the same
+  Claims claims;  ///< what a worker must have alike; empty: as the first worker has it
+  /// Called with a sentence when a worker is turned away, which leaves its place free. On the server's
+  /// thread.
+  std::function<void(const std::string&)> on_refusal;
 };
 
 /// The rendezvous of a run's workers: a small key-value store and one lifeline per rank, so that a death is

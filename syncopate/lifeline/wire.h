@@ -11,9 +11,11 @@ namespace syncopate::lifeline {
 
 /// What travels between a Lifeline and its server. A frame is a 32-bit length, a kind and its fields.
 enum class FrameKind : uint8_t {
-  kHello = 1,  ///< magic, key, rank, size
-  kWelcome,    ///< host rank
-  kRefused,    ///< sentence
+  kHello = 1,  ///< magic, a number of the worker's, rank, size
+  kChallenge,  ///< a number of the server's
+  kProof,      ///< of the key, for both numbers; claims
+  kWelcome,    ///< the server's proof, host rank
+  kRefused,    ///< whether it is the key, sentence
   kBeat,       ///< both ways; a worker's says whether it waits in an exchange
   kStatus,     ///< rank, step, phase; relayed to all when it is the host's
   kFail,       ///< id, exit code, sentence
@@ -27,6 +29,11 @@ enum class FrameKind : uint8_t {
   kCheck,      ///< id, count, keys
   kErase,      ///< id, key
   kCount,      ///< id; how many keys there are
+  kWish,       ///< wishes: all ranks should halt after the same step
+  kWhere,      ///< to all: how many steps have you begun? Begin no other
+  kHere,       ///< steps begun
+  kMeet,       ///< to all: step, wishes
+  kMet,        ///< this rank has come there
   kReply,      ///< id, number, value
 };
 

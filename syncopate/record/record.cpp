@@ -60,6 +60,11 @@ Json to_json(const EpochRecord& r) {
           {"eval", r.eval ? to_json(*r.eval) : Json()}};
 }
 
+Json to_json(const Provenance& p) {
+  return {{"version", p.version}, {"commit", p.commit}, {"date", p.date}, {"host", p.host},
+          {"command", p.command}, {"seed", p.seed},     {"lr", p.lr}};
+}
+
 Json to_json(const RunRecord& r) {
   Json epochs = Json::array();
   for (const EpochRecord& epoch : r.epochs) epochs.push_back(to_json(epoch));
@@ -87,7 +92,8 @@ Json to_json(const RunRecord& r) {
             {"eval", r.eval ? to_json(*r.eval) : Json()},
             {"run_dir", r.run_dir},
             {"data_hash", r.data_hash},
-            {"start_hash", r.start_hash}};
+            {"start_hash", r.start_hash},
+            {"provenance", to_json(r.provenance)}};
   if (!r.updates.empty()) json["updates"] = r.updates;
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
   if (!r.shares.empty()) json["shares"] = r.shares;
@@ -161,6 +167,14 @@ RunRecord run_from_json(const Json& j) {
   r.codec = j.value("codec", "none");
   r.data_hash = j.value("data_hash", "");
   r.start_hash = j.value("start_hash", "");
+  if (const Json from = j.value("provenance", Json()); from.is_object())
+    r.provenance = {.version = from.value("version", ""),
+                    .commit = from.value("commit", ""),
+                    .date = from.value("date", ""),
+                    .host = from.value("host", ""),
+                    .command = from.value("command", ""),
+                    .seed = from.value("seed", int64_t{0}),
+                    .lr = number(from.value("lr", Json(0.0)))};
   r.updates = j.value("updates", std::vector<int64_t>());
   r.staleness = j.value("staleness", std::vector<std::vector<int64_t>>());
   r.shares = j.value("shares", std::vector<int64_t>{});

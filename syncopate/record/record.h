@@ -52,6 +52,16 @@ struct EpochRecord {
   bool operator==(const EpochRecord&) const = default;
 };
 
+/// Where a result comes from.
+struct Provenance {
+  std::string version, commit;  ///< of the program; no commit: not built from a repository
+  std::string date;             ///< when this process began, UTC
+  std::string host, command;
+  int64_t seed = 0;
+  double lr = 0;
+  bool operator==(const Provenance&) const = default;
+};
+
 /// What result.json holds.
 struct RunRecord {
   std::string task, model, strategy;
@@ -79,6 +89,7 @@ struct RunRecord {
   /// Checksums of what was trained and tested on, and of the model before the first step: alike in runs that
   /// can be compared.
   std::string data_hash, start_hash;
+  Provenance provenance;
   bool operator==(const RunRecord&) const = default;
 };
 
@@ -87,6 +98,7 @@ struct RunRecord {
 nlohmann::ordered_json to_json(const StepRecord&);
 nlohmann::ordered_json to_json(const EvalRecord&);
 nlohmann::ordered_json to_json(const EpochRecord&);
+nlohmann::ordered_json to_json(const Provenance&);
 nlohmann::ordered_json to_json(const RunRecord&);
 StepRecord step_from_json(const nlohmann::ordered_json&);
 EvalRecord eval_from_json(const nlohmann::ordered_json&);

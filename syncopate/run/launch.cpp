@@ -18,7 +18,7 @@
 #include "syncopate/base/file.h"
 #include "syncopate/base/process.h"
 #include "syncopate/base/text.h"
-#include "syncopate/lifeline/rendezvous.h"
+#include "syncopate/lifeline/proof.h"
 #include "syncopate/lifeline/server.h"
 #include "syncopate/run/world.h"
 
@@ -141,7 +141,7 @@ class Crew {
     variables["SYNCOPATE_RANK"] = std::to_string(rank);
     variables["SYNCOPATE_WORLD_SIZE"] = std::to_string(options_.workers);
     variables["SYNCOPATE_MASTER"] = fmt::format("127.0.0.1:{}", server_.port());
-    variables["SYNCOPATE_KEY"] = key;
+    variables["SYNCOPATE_TOKEN"] = key;
     variables["SYNCOPATE_LAUNCHER_PID"] = std::to_string(::getpid());
     ProcessOptions worker;
     worker.program = options_.program;

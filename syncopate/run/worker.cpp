@@ -1,19 +1,26 @@
 #include "syncopate/run/worker.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/hash.h"
+#include "syncopate/base/process.h"
+#include "syncopate/base/version.h"
+#include "syncopate/comm/agree.h"
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/metered.h"
+#include "syncopate/nn/fingerprint.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/run/assemble.h"
+#include "syncopate/run/claims.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/fault_injection.h"
@@ -28,13 +35,22 @@ namespace {
 class Worker {
  public:
   Worker(spec::RunSpec spec, const World& world, const WorkerOptions& options)
-      : spec_(std::move(spec)), world_(world), options_(options) {}
+      : spec_(std::move(spec)), world_(world), options_(options) {
+    provenance_ = {.version = program_version(),
+                   .commit = program_commit(),
+                   .date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+                   .host = host_name(),
+                   .command = options_.command,
+                   .seed = spec_.train.seed,
+                   .lr = spec_.optim.lr};
+  }
 
   WorkerResult run(std::unique_ptr<comm::Group> group) {
     if (group) {
       membership_.group = std::move(group);
     } else {
-      membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)));
+      membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)),
+                         claims_of(spec_, world_, options_.out, options_.resume), options_.note);
     }
     if (membership_.lifeline && options_.give_up) {
       membership_.lifeline->watch(
@@ -74,6 +90,7 @@ class Worker {
   /// Holds a part of the model for the workers, until they have left.
   WorkerResult serve() {
     membership_.status(-1, "serving");
+    membership_.lifeline->stand_aside();
     parallel::ShardServerOptions options = server_options(spec_);
     options.workers = workers();
     const auto fault = spec::parse_fault(spec_.comm.fault);
@@ -98,6 +115,7 @@ class Worker {
     tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
     if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
     data_hash_ = data_hash(setup);
+    comm::agree(group, description(setup), "");
     const at::Device device = parse_device(spec_.compute.device);
     const PrecisionChoice precision =
         agree_on_precision(tensor::parse_precision(spec_.compute.precision), device, group);
@@ -142,9 +160,14 @@ class Worker {
   void choose_folder_together(comm::Group& group) {
     folder_.path = options_.out;
     if (group.rank() == 0 && !options_.folder_is_ready) {
-      folder_ = spec::choose_folder(spec_, options_.out, options_.resume);
+      claimed_ = spec::claim_folder(spec_, {.out = options_.out,
+                                            .resume = options_.resume,
+                                            .extend = options_.extend,
+                                            .command = options_.command});
+      folder_ = claimed_->folder;
+      notes_ = claimed_->notes;
     } else if (group.rank() == 0 && options_.resume) {
-      spec::resume_settings(spec_, folder_);
+      notes_ = spec::resume_settings(spec_, folder_, options_.extend);
     }
     // Others may not see the folder: rank 0 tells them what a run that resumes has its batches from.
     nlohmann::json chosen{folder_.path.string(), spec_.train.batch_size, spec_.train.global_batch};
@@ -157,6 +180,18 @@ class Worker {
   static std::string data_hash(const tasks::TaskSetup& setup) {
     return fmt::format(
         "{:016x}", checksum_of(std::vector<uint64_t>{setup.train->fingerprint(), setup.test->fingerprint()}));
+  }
+
+  /// What was read, which must be alike on all ranks; where it lies may differ.
+  static std::string description(const tasks::TaskSetup& setup) {
+    const auto data = [](const data::Dataset& set) {
+      return fmt::format("{} examples with hash {:016x}", set.size(), set.fingerprint());
+    };
+    return fmt::format(
+        "training data of {}\ntest data of {}\na vocabulary with hash {}\na model to start from with hash "
+        "{}\n",
+        data(*setup.train), data(*setup.test), setup.fingerprint.empty() ? "none" : setup.fingerprint,
+        nn::fingerprint(*setup.model));
   }
 
   static nlohmann::ordered_json inputs_of(const tasks::TaskSetup& setup, const std::string& data_hash) {
@@ -182,6 +217,7 @@ class Worker {
     environment["launcher"] = world_.launcher;
     environment["workers"] = workers();
     if (spec_.servers() > 0) environment["servers"] = spec_.servers();
+    environment.update(record::to_json(provenance_));
     write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
@@ -204,6 +240,7 @@ class Worker {
                              setup.train->size(), setup.test->size(),
                              spec_.examples_per_step() / (free ? workers() : 1), free ? "update" : "step",
                              steps, free ? "update" : "step", folder_.path.string()));
+    for (const std::string& note : notes_) recorder.say("note: " + note);
     for (const std::string& note : setup.notes) recorder.say("note: " + note);
   }
 
@@ -236,6 +273,7 @@ class Worker {
     record.ended = trained.ended;
     record.data_hash = data_hash_;
     record.start_hash = trained.start_hash;
+    record.provenance = provenance_;
     spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
     write_file_atomically(folder_.done(), "");
@@ -248,6 +286,9 @@ class Worker {
   ComputeSetup compute_;
   comm::Membership membership_;
   record::RunFolder folder_;
+  std::optional<spec::ClaimedFolder> claimed_;  ///< at rank 0, unless our launcher holds it
+  std::vector<std::string> notes_;
+  record::Provenance provenance_;
   std::string data_hash_;
 };
 

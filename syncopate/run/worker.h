@@ -19,8 +19,12 @@ struct WorkerOptions {
   std::string out;               ///< the run's folder; empty: chosen after the spec's name
   bool folder_is_ready = false;  ///< our launcher chose and made it
   bool resume = false;
+  bool extend = false;    ///< with `resume`: settings may change that make it another run
+  std::string command{};  ///< as the user gave it, for the record
   Progress::Style progress = Progress::Style::kLines;
   std::function<bool()> stop_requested;
+  std::function<void(const std::string&)>
+      note{};  ///< told what a user should know before training. May be empty
   /// Last resort when this process has learned that the run is lost but does not come back by itself.
   std::function<void(const std::string& sentence)> give_up;
   /// Workers of one process: lets them hold one copy of what all have read. Collective. May be empty.

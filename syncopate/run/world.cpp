@@ -55,6 +55,11 @@ RendezvousPoint rank_zero_serves(const Address& address) {
   return point;
 }
 
+/// The same, but out of others' reach where a launcher says that all its processes are on this machine.
+RendezvousPoint rank_zero_serves(const Address& address, const World& world) {
+  return rank_zero_serves(world.local_size == world.size ? Address{"127.0.0.1", address.port} : address);
+}
+
 /// All workers are on this machine: they meet on loopback, through a file that only they know how to find.
 RendezvousPoint by_file(const std::string& job) {
   std::string name = job;
@@ -90,7 +95,6 @@ World from_own_launcher(const Variables& variables) {
   world.size = world.local_size = variables.number("SYNCOPATE_WORLD_SIZE");
   world.rendezvous.kind = RendezvousPoint::Kind::kServed;
   world.rendezvous.address = parse_master(variables.text("SYNCOPATE_MASTER"), "SYNCOPATE_MASTER");
-  world.rendezvous.key = variables.text("SYNCOPATE_KEY");
   require_fit(world, "SYNCOPATE_RANK");
   return world;
 }
@@ -139,8 +143,9 @@ World from_torchrun(const WorldFlags& flags, const Variables& variables) {
   const std::string attempt = variables.text("TORCHELASTIC_RESTART_COUNT", "0");
   const bool agent_owns_port = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   const bool together = variables.has("LOCAL_WORLD_SIZE") && world.local_size == world.size;
+  world.job = variables.text("TORCHELASTIC_RUN_ID");
   if (!flags.master.empty()) {
-    world.rendezvous = rank_zero_serves(parse_master(flags.master, "--master"));
+    world.rendezvous = rank_zero_serves(parse_master(flags.master, "--master"), world);
   } else if (together && agent_owns_port) {
     world.rendezvous = by_file(fmt::format("torchrun-{}-{}-{}", variables.text("TORCHELASTIC_RUN_ID", "none"),
                                            variables.text("MASTER_PORT"), attempt));
@@ -163,16 +168,16 @@ World from_mpirun(const WorldFlags& flags, const Variables& variables) {
   world.local_rank = variables.number("OMPI_COMM_WORLD_LOCAL_RANK", 0);
   world.local_size = variables.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
   require_fit(world, "OMPI_COMM_WORLD_RANK");
+  world.job = variables.text("PMIX_NAMESPACE", variables.text("OMPI_MCA_ess_base_jobid"));
   if (const auto master = named_master(flags, variables)) {
-    world.rendezvous = rank_zero_serves(*master);
+    world.rendezvous = rank_zero_serves(*master, world);
   } else if (world.local_size == world.size) {
-    const std::string job =
-        variables.text("PMIX_NAMESPACE", variables.text("OMPI_MCA_ess_base_jobid", "job"));
-    world.rendezvous = by_file("mpirun-" + job);
+    world.rendezvous = by_file("mpirun-" + (world.job.empty() ? "job" : world.job));
   } else {
     throw ConfigError(
         "mpirun started workers on several machines: add --master HOST:PORT (a program of your own: set "
-        "MASTER_ADDR and MASTER_PORT), where HOST is the machine of rank 0 as the others reach it and PORT is "
+        "MASTER_ADDR and MASTER_PORT), where HOST is the machine of rank 0 as the others reach it and PORT "
+        "is "
         "free there");
   }
   return world;
@@ -194,11 +199,15 @@ int tasks_on_node(const std::string& list, int node, int otherwise) {
   return otherwise;
 }
 
+int tasks_of_step(const Variables& variables) {
+  return variables.number("SLURM_STEP_NUM_TASKS", variables.number("SLURM_NTASKS", 1));
+}
+
 World from_slurm(const WorldFlags& flags, const Variables& variables) {
   World world;
   world.launcher = "slurm";
   world.rank = variables.number("SLURM_PROCID");
-  world.size = variables.number("SLURM_STEP_NUM_TASKS", variables.number("SLURM_NTASKS", 1));
+  world.size = tasks_of_step(variables);
   world.local_rank = variables.number("SLURM_LOCALID", 0);
   require_fit(world, "SLURM_PROCID");
   const std::string nodes = variables.text("SLURM_STEP_NODELIST", variables.text("SLURM_NODELIST"));
@@ -211,8 +220,9 @@ World from_slurm(const WorldFlags& flags, const Variables& variables) {
                          ? world.size
                          : tasks_on_node(tasks, variables.number("SLURM_NODEID", 0), world.local_rank + 1);
   const std::string job = variables.text("SLURM_JOB_ID", "0"), step = variables.text("SLURM_STEP_ID");
+  world.job = fmt::format("{}.{}", job, step);
   if (!flags.master.empty()) {
-    world.rendezvous = rank_zero_serves(parse_master(flags.master, "--master"));
+    world.rendezvous = rank_zero_serves(parse_master(flags.master, "--master"), world);
   } else if (node_count == 1) {
     world.rendezvous = by_file(fmt::format("slurm-{}-{}", job, step));
   } else {
@@ -238,19 +248,15 @@ std::string first_host(const std::string& node_list) {
          node_list.substr(close + 1, name_end == std::string::npos ? name_end : name_end - close - 1);
 }
 
-World find_world(const WorldFlags& flags, const Environment& environment) {
-  if (flags.workers && *flags.workers < 1)
-    throw ConfigError("--workers must be 1 or more, got {}", *flags.workers);
-  const Variables variables(environment);
-  if (variables.has("SYNCOPATE_RANK") && variables.has("SYNCOPATE_WORLD_SIZE"))
-    return from_own_launcher(variables);
-  if (flags.rank || flags.world_size) return by_hand(flags);
-  if (flags.workers) return {};
+namespace {
+
+/// Of a launcher that started several processes; nothing when none did.
+std::optional<World> from_launcher(const WorldFlags& flags, const Variables& variables) {
   if (variables.has("RANK") && variables.has("WORLD_SIZE")) {
     if (flags.master.empty() && !(variables.has("MASTER_ADDR") && variables.has("MASTER_PORT"))) {
       throw ConfigError(
           "RANK and WORLD_SIZE are set but MASTER_ADDR and MASTER_PORT are not; set them, or give "
-          "--master HOST:PORT, or --workers N to start workers here");
+          "--master HOST:PORT, or unset RANK and WORLD_SIZE to start workers here");
     }
     return from_torchrun(flags, variables);
   }
@@ -258,11 +264,48 @@ World find_world(const WorldFlags& flags, const Environment& environment) {
     return from_mpirun(flags, variables);
   }
   if (variables.has("SLURM_STEP_ID") && variables.has("SLURM_PROCID")) return from_slurm(flags, variables);
-  if (!flags.master.empty()) {
+  return std::nullopt;
+}
+
+/// How many processes a launcher has started, this one included, by its variables alone.
+int started_by_launcher(const Variables& variables) {
+  if (variables.has("RANK") && variables.has("WORLD_SIZE")) return variables.number("WORLD_SIZE");
+  if (variables.has("OMPI_COMM_WORLD_RANK")) return variables.number("OMPI_COMM_WORLD_SIZE", 1);
+  return variables.has("SLURM_STEP_ID") && variables.has("SLURM_PROCID") ? tasks_of_step(variables) : 1;
+}
+
+World of_process(const WorldFlags& flags, const Variables& variables) {
+  if (variables.has("SYNCOPATE_RANK") && variables.has("SYNCOPATE_WORLD_SIZE"))
+    return from_own_launcher(variables);
+  if (flags.rank || flags.world_size) return by_hand(flags);
+  if (flags.workers && started_by_launcher(variables) == 1) return {};  // an interactive step, say
+  if (auto world = from_launcher(flags, variables)) {
+    if (flags.workers && *flags.workers + flags.servers != world->size) {
+      throw ConfigError(
+          "{0} has started {1} processes, which are the workers: --workers {2} would start {2} more in each; "
+          "leave it out, or start the program without {0}",
+          world->launcher, world->size, *flags.workers);
+    }
+    return *world;
+  }
+  if (!flags.master.empty() && !flags.workers) {
     throw ConfigError(
         "--master needs --rank R and --world-size N too, or a launcher (torchrun, mpirun, srun)");
   }
   return {};
+}
+
+}  // namespace
+
+World find_world(const WorldFlags& flags, const Environment& environment) {
+  if (flags.workers && *flags.workers < 1)
+    throw ConfigError("--workers must be 1 or more, got {}", *flags.workers);
+  const Variables variables(environment);
+  World world = of_process(flags, variables);
+  world.rendezvous.key =
+      flags.token.empty() || world.launcher == "syncopate" ? variables.text("SYNCOPATE_TOKEN") : flags.token;
+  world.insecure = flags.insecure;
+  return world;
 }
 
 Environment environment_of_process() {
@@ -275,12 +318,29 @@ Environment environment_of_process() {
   return all;
 }
 
-comm::Membership join(const World& world, std::chrono::milliseconds timeout) {
+comm::Membership join(const World& world, std::chrono::milliseconds timeout, const lifeline::Claims& claims,
+                      const std::function<void(const std::string&)>& note) {
+  using Kind = RendezvousPoint::Kind;
+  const RendezvousPoint& point = world.rendezvous;
+  const bool by_address = point.kind == Kind::kAddress || point.kind == Kind::kAgent;
+  if (world.size > 1 && by_address && point.key.empty() && !lifeline::is_loopback(point.address)) {
+    if (!world.insecure) {
+      throw ConfigError(
+          "other machines can reach the rendezvous {}: give all workers the same secret in SYNCOPATE_TOKEN "
+          "or "
+          "--token-file FILE, or --insecure to let in whoever comes",
+          point.address.text());
+    }
+    if (note && world.rank == 0)
+      note(fmt::format("whoever reaches {} can join this run (--insecure)", point.address.text()));
+  }
   comm::CommOptions options;
   options.rank = world.rank;
   options.size = world.size;
-  options.rendezvous = world.rendezvous;
+  options.rendezvous = point;
   options.timeout = timeout;
+  options.claims = claims;
+  options.note = note;
   return comm::open(options);
 }
 

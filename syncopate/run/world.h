@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,10 +14,13 @@ using Environment = std::map<std::string, std::string>;
 
 /// The flags that say who this process is.
 struct WorldFlags {
-  std::optional<int> workers;     ///< --workers
-  std::optional<int> rank;        ///< --rank
-  std::optional<int> world_size;  ///< --world-size
-  std::string master;             ///< --master HOST:PORT
+  std::optional<int> workers{};     ///< --workers
+  std::optional<int> rank{};        ///< --rank
+  std::optional<int> world_size{};  ///< --world-size
+  std::string master{};             ///< --master HOST:PORT
+  int servers = 0;                  ///< processes that the strategy has beside the workers
+  std::string token{};              ///< of --token-file; empty: SYNCOPATE_TOKEN's
+  bool insecure = false;            ///< --insecure: no token, though other machines can reach the run
 };
 
 /// Who this process is among the workers of a run.
@@ -27,20 +31,25 @@ struct World {
   int local_size = 1;
   std::string launcher = "none";         ///< "none", "syncopate", "torchrun", "mpirun", "slurm" or "manual"
   lifeline::RendezvousPoint rendezvous;  ///< of no account when size is 1
+  bool insecure = false;                 ///< may listen beyond loopback without a token
+  std::string job;                       ///< the launcher's name for this job; empty: it has none
 
   bool is_worker() const { return launcher != "none"; }
 };
 
 /// From flags and a launcher's environment; pure. Our own launcher's variables come first (its workers get
-/// the same flags as it), then --rank, then --workers (which wins over an inherited environment:
-/// `is_worker()` is false and the caller launches), then torchrun, mpirun, and Slurm inside a step. Throws
+/// the same flags as it), then --rank, then torchrun, mpirun, and Slurm inside a step. A launcher that
+/// started several processes has started the workers: another number for --workers is refused. Throws
 /// ConfigError on what does not fit.
 World find_world(const WorldFlags& flags, const Environment& environment);
 
 Environment environment_of_process();
 
-/// Joins the run: opens the group and the lifeline.
-comm::Membership join(const World& world, std::chrono::milliseconds timeout);
+/// Joins the run: opens the group and the lifeline. `claims` must be alike on all ranks; `note` is told what
+/// a user should know. Throws ConfigError where other machines could join unasked.
+comm::Membership join(const World& world, std::chrono::milliseconds timeout,
+                      const lifeline::Claims& claims = {},
+                      const std::function<void(const std::string&)>& note = {});
 
 /// The first host of Slurm's list: "node[07-09,12],other" -> "node07".
 std::string first_host(const std::string& node_list);

@@ -1,6 +1,7 @@
 #include "syncopate/spec/folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,7 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kBegan = "began_with";  // in spec.json, beside the settings
+// In spec.json, beside the settings.
+constexpr const char* kBegan = "began_with";
+constexpr const char* kExtended = "extended";
 
 /// Something that could be continued or is worth keeping; what a run left that died before its first
 /// checkpoint is not.
@@ -60,47 +63,102 @@ void keep_global_batch(RunSpec& spec, Json& before) {
   spec.train.batch_size = 0;
 }
 
+fs::path numbered(const fs::path& path, int number) { return fmt::format("{}-{}", path.string(), number); }
+
+struct Difference {
+  std::string name;
+  Change kind;
+  Json before, now;
+};
+
+/// Where `spec` is not what spec.json says; a setting that a former version did not know had its default.
+std::vector<Difference> differences(const Json& before, RunSpec spec) {
+  RunSpec defaults;
+  const Json now = spec.fields().to_json(), usual = defaults.fields().to_json();
+  std::vector<Difference> found;
+  for (const auto& [name, value] : now.items()) {
+    const Json old = before.value(name, usual.at(name));
+    if (old != value) found.push_back({name, change_on_resume(name), old, value});
+  }
+  return found;
+}
+
 }  // namespace
 
-record::RunFolder choose_folder(RunSpec& spec, const std::string& out, bool resume) {
+record::RunFolder choose_folder(RunSpec& spec, const FolderRequest& request) {
+  const std::string& out = request.out;
   const fs::path wanted = out.empty() ? fs::path("runs") / spec.name() : fs::path(out);
   record::RunFolder folder{wanted};
-  if (resume) {
+  if (request.resume) {
     // Of the folders that the same settings made, the newest is meant.
-    for (int i = 2; out.empty() && holds_run(fmt::format("{}-{}", wanted.string(), i)); ++i) {
-      folder.path = fmt::format("{}-{}", wanted.string(), i);
-    }
+    for (int i = 2; out.empty() && holds_run(numbered(wanted, i)); ++i) folder.path = numbered(wanted, i);
     if (!holds_run(folder.path)) {
       throw ConfigError("there is no run in {} to resume; run without --resume to start one{}",
                         folder.path.string(),
                         out.empty() ? ", or give --out for one that had another number of workers" : "");
     }
-    resume_settings(spec, folder);
     return folder;
   }
-  if (!out.empty()) {
-    if (holds_run(wanted)) {
-      throw ConfigError("{} holds a run already; add --resume to continue it or choose another --out",
-                        wanted.string());
-    }
-    return folder;
+  if (!out.empty() && holds_run(wanted)) {
+    throw ConfigError("{} holds a run already; add --resume to continue it or choose another --out",
+                      wanted.string());
   }
-  for (int i = 2; holds_run(folder.path); ++i) folder.path = fmt::format("{}-{}", wanted.string(), i);
+  for (int i = 2; holds_run(folder.path); ++i) folder.path = numbered(wanted, i);
   return folder;
 }
 
-void resume_settings(RunSpec& spec, const record::RunFolder& folder) {
+ClaimedFolder claim_folder(RunSpec& spec, const FolderRequest& request) {
+  const record::RunFolder first = choose_folder(spec, request);
+  record::RunFolder folder = first;
+  for (int i = 2;; ++i) {
+    const bool fresh = !fs::exists(folder.path);
+    std::string holder;
+    auto lock = FolderLock::take(folder.path, {.purpose = request.command}, &holder);
+    // Of two runs with the same settings that are started together, the second takes the next name.
+    const bool may_move = request.out.empty() && !request.resume;
+    if (!lock && !may_move) {
+      throw ConfigError("{} is in use by {}; wait until that run is done, stop it, or choose another --out",
+                        folder.path.string(), holder);
+    }
+    if (lock && !(may_move && holds_run(folder.path))) {
+      ClaimedFolder claimed{.folder = folder, .lock = std::move(*lock), .fresh = fresh, .notes = {}};
+      if (request.resume) claimed.notes = resume_settings(spec, folder, request.extend);
+      return claimed;
+    }
+    folder.path = numbered(first.path, i);
+  }
+}
+
+std::vector<std::string> resume_settings(RunSpec& spec, const record::RunFolder& folder, bool extend) {
   Json before = read_settings(folder);
   keep_global_batch(spec, before);
-  const Json now = spec.fields().to_json();
-  for (const auto& [name, value] : now.items()) {
-    const auto old = before.value(name, Json());
-    if (old != value && !may_change_on_resume(name)) {
-      throw ConfigError("--resume needs the settings the run in {} began with, but {} was {} and is {} now",
-                        folder.path.string(), name, old.dump(), value.dump());
-    }
+  std::vector<std::string> same, extended, refused;
+  for (const Difference& change : differences(before, spec)) {
+    if (change.name == "comm.workers") continue;  // the checkpoint says what that means
+    auto& list = change.kind == Change::kNothing   ? same
+                 : change.kind == Change::kExtends ? extended
+                                                   : refused;
+    list.push_back(
+        fmt::format("{} was {} and is {} now", change.name, change.before.dump(), change.now.dump()));
+  }
+  if (!refused.empty()) {
+    throw ConfigError(
+        "--resume needs the settings the run in {} began with, but {}; start a new run, with --init-from to "
+        "begin from this one's model",
+        folder.path.string(), fmt::join(refused, ", "));
+  }
+  if (!extended.empty() && !extend) {
+    throw ConfigError(
+        "--resume goes on with the run in {} as it began, but {}; add --extend to go on so, which makes it "
+        "another run",
+        folder.path.string(), fmt::join(extended, ", "));
   }
   spec.examples_per_step();  // there may be more workers than examples
+  for (std::string& change : extended) {
+    change = "extended: " + change;
+    same.push_back(std::move(change));
+  }
+  return same;
 }
 
 void save_model(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
@@ -127,6 +185,12 @@ void start_folder(const record::RunFolder& folder, RunSpec& spec) {
     const Json before = read_settings(folder);
     if (before.contains(kBegan) || before.value("comm.workers", 1) != spec.comm.workers)
       settings[kBegan] = begun_with(before);
+    Json extended = before.value(kExtended, Json::array());
+    for (const Difference& change : differences(before, spec)) {
+      if (change.kind == Change::kExtends)
+        extended.push_back({{"setting", change.name}, {"was", change.before}, {"is", change.now}});
+    }
+    if (!extended.empty()) settings[kExtended] = extended;
   } else {
     for (const auto& entry : fs::directory_iterator(folder.path)) {
       const std::string name = entry.path().filename().string();

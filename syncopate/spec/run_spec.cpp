@@ -97,14 +97,23 @@ int64_t RunSpec::eval_batch() const {
   return train.eval_batch > 0 ? train.eval_batch : task_family(task.name).eval_batch;
 }
 
-bool may_change_on_resume(const std::string& field) {
-  static const std::set<std::string> free{"comm.timeout",     "comm.fault",       "comm.slow",
-                                          "strategy.servers", "compute.threads",  "compute.loader_threads",
-                                          "train.save_every", "train.eval_batch", "train.eval_every",
-                                          "train.steps",      "train.epochs",     "task.data",
-                                          "model.vocab",      "train.patience",   "train.time_limit",
-                                          "comm.workers"};
+bool may_differ_between_ranks(const std::string& field) {
+  static const std::set<std::string> free{
+      "task.data",       "model.init_from",        "model.vocab",   "comm.timeout", "comm.fault",
+      "compute.threads", "compute.loader_threads", "compute.device"};
   return free.contains(field);
+}
+
+Change change_on_resume(const std::string& field) {
+  static const std::set<std::string> nothing{"comm.timeout",     "comm.fault",       "comm.slow",
+                                             "strategy.servers", "compute.threads",  "compute.loader_threads",
+                                             "train.save_every", "train.eval_batch", "train.eval_every",
+                                             "task.data",        "model.vocab",      "comm.workers"};
+  static const std::set<std::string> extends{"train.steps",      "train.epochs",  "train.patience",
+                                             "train.time_limit", "model.dropout", "model.inner_dropout"};
+  if (nothing.contains(field)) return Change::kNothing;
+  const bool rate = field.starts_with("optim.") && field != "optim.name";
+  return rate || extends.contains(field) ? Change::kExtends : Change::kRefused;
 }
 
 }  // namespace syncopate::spec

@@ -158,9 +158,17 @@ struct RunSpec {
   void validate() const;
 };
 
-/// Settings that may change when a run resumes: where things are, how often to look, how long to go on (which
-/// changes the schedule, and is noted), and how many workers share a global batch. Anything else must be
-/// equal.
-bool may_change_on_resume(const std::string& field);
+/// Settings in which the ranks of a run may differ: where things are (what they hold is compared once it is
+/// read), how a machine is used, when to give up.
+bool may_differ_between_ranks(const std::string& field);
+
+/// What a setting that is not what it was does to a run that resumes.
+enum class Change {
+  kNothing,  ///< the same run: where things are, how a machine is used, when to save, how many workers share
+             ///< a global batch
+  kExtends,  ///< another run from here on: how long it goes on, at which rate; on request (--extend)
+  kRefused,  ///< nothing of the run would fit: its data, model, strategy, seed or batches
+};
+Change change_on_resume(const std::string& field);
 
 }  // namespace syncopate::spec

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/hash.h"
+#include "syncopate/nn/fingerprint.h"
 #include "syncopate/parallel/settle.h"
 #include "syncopate/train/evaluate.h"
 
@@ -17,18 +17,6 @@ namespace {
       "the test loss after step {} is not a number; try a smaller learning rate, a longer warm-up or "
       "clipping",
       step);
-}
-
-/// Of parameters and buffers by name: alike for every strategy and number of workers.
-std::string hash_of(const nn::Model& model) {
-  uint64_t hash = 0;
-  for (const auto& tensors : {model.parameters(), model.buffers()}) {
-    for (const auto& [name, tensor] : tensors) {
-      const at::Tensor values = tensor.detach().to(at::kCPU).contiguous();
-      hash = checksum({static_cast<const char*>(values.data_ptr()), values.nbytes()}, checksum(name, hash));
-    }
-  }
-  return fmt::format("{:016x}", hash);
 }
 
 }  // namespace
@@ -58,7 +46,7 @@ Trainer::Trainer(Parts parts, TrainerOptions options)
 
 TrainResult Trainer::run(bool resume) {
   parts_.strategy.start(parts_.replica);
-  if (!resume) start_hash_ = hash_of(parts_.replica.model);
+  if (!resume) start_hash_ = nn::fingerprint(parts_.replica.model);
   const int64_t first = resume ? restore() : 0;
   parts_.loader.seek(first);
   result_.steps = first;

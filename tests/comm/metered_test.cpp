@@ -252,7 +252,7 @@ TEST(MeteredRank, DISABLED_Main) {
   const int rank = std::stoi(variable("SYNCOPATE_TEST_RANK")),
             port = std::stoi(variable("SYNCOPATE_TEST_PORT"));
   const auto line = std::make_shared<lifeline::Lifeline>(
-      lifeline::LifelineOptions{{"127.0.0.1", port}, rank, 4, kPatience, kPatience, ""});
+      lifeline::LifelineOptions{{"127.0.0.1", port}, rank, 4, kPatience, kPatience, "", {}});
   line->await_all(kPatience);
   {
     Metered group(comm::open_gloo(line, kPatience));

@@ -60,7 +60,7 @@ inline void run_gloo_ranks(
   lifeline::LifelineServer server(where);
   run_threads(size, [&](int rank) {
     const auto line = std::make_shared<lifeline::Lifeline>(
-        lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, timeout, kPatience, ""});
+        lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, timeout, kPatience, "", {}});
     line->await_all(kPatience);
     std::unique_ptr<comm::Group> mine = comm::open_gloo(line, timeout);
     if (wrap) mine = wrap(std::move(mine));

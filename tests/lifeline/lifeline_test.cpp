@@ -19,6 +19,7 @@ using lifeline::LifelineServer;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLong(60000);
+constexpr milliseconds kShort(1000);
 
 lifeline::LifelineServerOptions options(int size, milliseconds timeout = kLong) {
   lifeline::LifelineServerOptions where;
@@ -30,7 +31,7 @@ lifeline::LifelineServerOptions options(int size, milliseconds timeout = kLong) 
 std::unique_ptr<Lifeline> line(int port, int rank, int size, milliseconds timeout = kLong,
                                const std::string& key = "") {
   return std::make_unique<Lifeline>(
-      lifeline::LifelineOptions{{"127.0.0.1", port}, rank, size, timeout, kLong, key});
+      lifeline::LifelineOptions{{"127.0.0.1", port}, rank, size, timeout, kLong, key, {}});
 }
 
 Variables child(const std::string& mode, int port, int rank, int size, milliseconds timeout = kLong) {
@@ -232,7 +233,7 @@ template <typename Act>
 std::string complaint(Act act) {
   try {
     act();
-  } catch (const CommError& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "no complaint";
@@ -253,7 +254,7 @@ TEST(Lifeline, NamesATakenPort) {
 
 TEST(Lifeline, UnreachableServerErrorNamesTheAddress) {
   const int port = free_port();
-  const auto connect = [&] { Lifeline({{"127.0.0.1", port}, 0, 1, kLong, milliseconds(300), ""}); };
+  const auto connect = [&] { Lifeline({{"127.0.0.1", port}, 0, 1, kLong, milliseconds(300), "", {}}); };
   EXPECT_NE(complaint(connect).find(fmt::format("cannot reach 127.0.0.1:{}", port)), std::string::npos);
 }
 
@@ -288,6 +289,149 @@ TEST(Lifeline, RejectsWrongKeysSizesAndRanks) {
   EXPECT_EQ(::write(stranger.fd(), request.data(), request.size()), static_cast<ssize_t>(request.size()));
   EXPECT_EQ(zero->add("still here", 1), 1);
   EXPECT_FALSE(server.failure());
+}
+
+TEST(Lifeline, AWorkerThatIsNotOfTheRunIsTurnedAwayAndItsPlaceStaysFree) {
+  lifeline::LifelineServerOptions where = options(2, kShort);
+  where.key = std::string("secret");
+  where.claims = {{"--lr", "0.1"}, {"--seed", "7"}, {"--out", ""}};
+  std::vector<std::string> heard;
+  where.on_refusal = [&](const std::string& sentence) { heard.push_back(sentence); };
+  LifelineServer server(where);
+  const auto come = [&](int rank, const lifeline::Claims& claims, const std::string& key = "secret") {
+    return std::make_unique<Lifeline>(
+        lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, 2, kShort, kLong, key, claims});
+  };
+  const auto zero = come(0, where.claims);
+  const auto code_of = [&](const lifeline::Claims& claims, const std::string& key, std::string& sentence) {
+    try {
+      come(1, claims, key);
+    } catch (const lifeline::RefusedError& error) {
+      sentence = error.what();
+      return static_cast<int>(error.code());
+    }
+    return 0;
+  };
+  std::string sentence;
+  EXPECT_EQ(code_of({{"--lr", "0.2"}, {"--seed", "7"}}, "secret", sentence), 2);
+  EXPECT_NE(sentence.find("--lr is 0.2 at rank 1 and 0.1 in the run"), std::string::npos) << sentence;
+  EXPECT_EQ(code_of(where.claims, "guessed", sentence), 2);
+  EXPECT_NE(sentence.find("another token"), std::string::npos) << sentence;
+  EXPECT_EQ(heard.size(), 2u);
+  // Whoever waits is told why nobody came.
+  try {
+    zero->await_all(kShort);
+    FAIL() << "rank 1 did not come";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("did not know the token"), std::string::npos) << error.what();
+  }
+  // The foil: its own rank is let in, told or not told of what the run leaves open.
+  LifelineServer waiting(where);
+  const auto at = [&](int rank, const lifeline::Claims& claims) {
+    return std::make_unique<Lifeline>(
+        lifeline::LifelineOptions{{"127.0.0.1", waiting.port()}, rank, 2, kLong, kLong, "secret", claims});
+  };
+  const auto first = at(0, where.claims);
+  EXPECT_THROW(at(1, {{"--lr", "0.1"}, {"--seed", "8"}}), lifeline::RefusedError);
+  const auto second = at(1, {{"--seed", "7"}, {"--out", "a"}});
+  first->await_all(kLong);
+}
+
+TEST(Lifeline, TheKeyNeverTravels) {
+  // What a server sees of a worker is another proof each time, and none of them holds the key.
+  const lifeline::Socket listener = lifeline::listen_at({"127.0.0.1", 0});
+  const int port = lifeline::local_address(listener).port;
+  const auto overheard = [&] {
+    std::thread worker([&] {
+      complaint([&] { Lifeline({{"127.0.0.1", port}, 0, 1, kShort, kShort, "open sesame", {}}); });
+    });
+    std::optional<lifeline::Socket> peer;
+    while (!peer) peer = lifeline::accept_from(listener);
+    lifeline::Channel channel(std::move(*peer));
+    std::string all;
+    const auto next = [&] {
+      std::optional<std::string> frame;
+      while (!frame && channel.fill()) frame = channel.next();
+      all += frame.value_or("");
+    };
+    next();
+    channel.send(lifeline::Packer(lifeline::FrameKind::kChallenge).text("the same number each time"));
+    next();
+    channel.close();
+    worker.join();
+    return all;
+  };
+  const std::string one = overheard(), two = overheard();
+  EXPECT_GT(one.size(), 64u);
+  EXPECT_EQ(one.find("sesame"), std::string::npos);
+  EXPECT_NE(one, two) << "the worker's own number is fresh";
+}
+
+TEST(Lifeline, AServerThatDoesNotKnowTheKeyIsNotTrusted) {
+  const lifeline::Socket listener = lifeline::listen_at({"127.0.0.1", 0});
+  std::thread impostor([&] {
+    std::optional<lifeline::Socket> peer;
+    while (!peer) peer = lifeline::accept_from(listener);
+    lifeline::Channel channel(std::move(*peer));
+    while (!channel.next() && channel.fill()) continue;
+    channel.send(lifeline::Packer(lifeline::FrameKind::kChallenge).text("number"));
+    while (!channel.next() && channel.fill()) continue;
+    channel.send(lifeline::Packer(lifeline::FrameKind::kWelcome).text("no proof").number(0));
+    std::this_thread::sleep_for(milliseconds(200));
+  });
+  const auto connect = [&] {
+    Lifeline({{"127.0.0.1", lifeline::local_address(listener).port}, 0, 1, kLong, kLong, "secret", {}});
+  };
+  EXPECT_NE(complaint(connect).find("without knowing the token"), std::string::npos);
+  impostor.join();
+}
+
+TEST(Lifeline, RanksHaltBeforeTheSameStep) {
+  constexpr int kRanks = 3;
+  LifelineServer server(options(kRanks + 1));
+  std::vector<std::unique_ptr<Lifeline>> lines;
+  for (int rank = 0; rank <= kRanks; ++rank) lines.push_back(line(server.port(), rank, kRanks + 1));
+  lines[kRanks]->stand_aside();
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> halts(kRanks);
+  const auto work = [&](int rank) {
+    const auto index = static_cast<size_t>(rank);
+    for (int64_t step = 0; step < 2000;) {
+      if (rank == 1 && step == 20 && halts[1].empty()) lines[1]->wish(2);  // each is at another step then
+      if (const int64_t wishes = lines[index]->begin(step)) {
+        halts[index].emplace_back(step, wishes);
+        if (wishes & 1) return;
+        lines[index]->wish(1);  // all of them at once, and again while others are on their way
+        continue;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200 * (rank + 1)));
+      ++step;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) threads.emplace_back(work, rank);
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_GE(halts[0].size(), 2u);
+  EXPECT_GE(halts[0][0].first, 20);
+  EXPECT_EQ(halts[0][0].second, 2);
+  EXPECT_EQ(halts[0].back().second & 1, 1);
+  EXPECT_EQ(halts[1], halts[0]);
+  EXPECT_EQ(halts[2], halts[0]);
+}
+
+TEST(Lifeline, WaitingForAMeetingEndsWithTheRun) {
+  LifelineServer server(options(2));
+  const auto zero = line(server.port(), 0, 2);  // rank 1 never says how far it is
+  std::thread killer([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    server.declare(lifeline::died(1, {}));
+  });
+  zero->wish(1);
+  const auto go_on = [&] {
+    for (int64_t step = 0; step < int64_t{1} << 40; ++step) zero->begin(step);
+  };
+  EXPECT_THROW(go_on(), CommError);
+  killer.join();
 }
 
 TEST(Lifeline, ParsesOnlyWholeAddresses) {

@@ -73,11 +73,12 @@ TEST(RunRecord, HasEveryFieldThatTheFormatNames) {
                            "run_dir",
                            "data_hash",
                            "start_hash",
+                           "provenance",
                            "updates",
                            "staleness"}) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
-  EXPECT_EQ(json.size(), 28u) << "a new field belongs into docs/formats/run-folder.md, and here";
+  EXPECT_EQ(json.size(), 29u) << "a new field belongs into docs/formats/run-folder.md, and here";
 }
 
 TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {
@@ -95,7 +96,7 @@ TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {
 TEST(RunRecord, ReadsThoseOfOlderVersions) {
   Json json = to_json(some_run());
   for (const char* name : {"codec", "init_from", "device", "precision", "skipped_steps", "ended", "data_ms",
-                           "data_hash", "start_hash"})
+                           "data_hash", "start_hash", "provenance"})
     json.erase(name);
   const RunRecord run = run_from_json(json);
   EXPECT_EQ(run.codec, "none");

@@ -60,6 +60,13 @@ inline RunRecord some_run() {
   run.run_dir = "runs/this one";
   run.data_hash = "0123456789abcdef";
   run.start_hash = "fedcba9876543210";
+  run.provenance = {.version = "1.2.3",
+                    .commit = "abc",
+                    .date = "2026-01-02T03:04:05Z",
+                    .host = "node7",
+                    .command = "syncopate train",
+                    .seed = 5,
+                    .lr = 1e-3};
   return run;
 }
 

@@ -95,8 +95,8 @@ TEST(World, OwnLauncherTakesPrecedence) {
   const Environment own = {{"SYNCOPATE_RANK", "1"},
                            {"SYNCOPATE_WORLD_SIZE", "2"},
                            {"SYNCOPATE_MASTER", "127.0.0.1:4001"},
-                           {"SYNCOPATE_KEY", "k"}};
-  const World world = find_world({2, {}, {}, ""}, with(own, kTorchrun));
+                           {"SYNCOPATE_TOKEN", "k"}};
+  const World world = find_world({.workers = 2, .token = "mine"}, with(own, kTorchrun));
   EXPECT_EQ(world.launcher, "syncopate");
   EXPECT_EQ(world.rank, 1);
   EXPECT_EQ(world.local_size, 2);
@@ -105,11 +105,62 @@ TEST(World, OwnLauncherTakesPrecedence) {
   EXPECT_EQ(world.rendezvous.key, "k");
 }
 
-TEST(World, WorkersFlagOverridesAnInheritedEnvironment) {
-  for (const Environment& inherited : {kTorchrun, kMpirun, kSlurm}) {
-    EXPECT_FALSE(find_world({4, {}, {}, ""}, inherited).is_worker());
-    EXPECT_TRUE(find_world({}, with(inherited, {{"MASTER_ADDR", "node1"}})).is_worker()) << "the foil";
+TEST(World, LaunchersProcessesAreTheWorkers) {
+  const std::map<std::string, Environment> launchers{
+      {"torchrun", kTorchrun}, {"mpirun", kMpirun}, {"slurm", kSlurm}};
+  for (const auto& [name, variables] : launchers) {
+    const int size = find_world({}, variables).size;
+    ASSERT_GT(size, 1) << name;
+    const std::string refusal = complaint({.workers = size + 1}, variables);
+    EXPECT_NE(refusal.find(std::string(name) + " has started " + std::to_string(size) + " processes"),
+              std::string::npos)
+        << refusal;
+    EXPECT_NE(refusal.find("leave it out"), std::string::npos) << refusal;
+    EXPECT_TRUE(find_world({.workers = size}, variables).is_worker()) << "what the launcher says too";
+    EXPECT_TRUE(find_world({.workers = size - 1, .servers = 1}, variables).is_worker());
   }
+  // One process is nobody's crew: an interactive step, or a batch script outside of one.
+  EXPECT_FALSE(
+      find_world({.workers = 4}, with(kSlurm, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}))
+          .is_worker());
+  EXPECT_FALSE(find_world({.workers = 4}, without(kSlurm, "SLURM_STEP_ID")).is_worker());
+}
+
+TEST(World, TokenIsTheFlagsOrTheEnvironments) {
+  const Environment secret{{"SYNCOPATE_TOKEN", "of the environment"}};
+  const WorldFlags flags = by_hand(1, 2, "10.0.0.7:4000");
+  EXPECT_EQ(find_world(flags, secret).rendezvous.key, "of the environment");
+  WorldFlags told = flags;
+  told.token = std::string("of a file");
+  EXPECT_EQ(find_world(told, secret).rendezvous.key, "of a file");
+  EXPECT_EQ(find_world(flags, {}).rendezvous.key, "");
+}
+
+TEST(World, BeyondLoopbackNeedsATokenOrAWord) {
+  const auto refusal = [](const World& world) -> std::string {
+    try {
+      join(world, std::chrono::milliseconds(50));
+      return "joined";
+    } catch (const ConfigError& error) {
+      return error.what();
+    } catch (const CommError&) {
+      return "tried";
+    }
+  };
+  World world = find_world(by_hand(1, 2, "192.0.2.1:4000"), {});
+  EXPECT_NE(refusal(world).find("SYNCOPATE_TOKEN"), std::string::npos) << refusal(world);
+  world.insecure = true;
+  EXPECT_EQ(refusal(world), "tried");
+  world.insecure = false;
+  world.rendezvous.key = std::string("secret");
+  EXPECT_EQ(refusal(world), "tried");
+  EXPECT_EQ(refusal(find_world(by_hand(1, 2, "127.0.0.1:1"), {})), "tried") << "only this machine reaches it";
+}
+
+TEST(World, LaunchersOnOneMachineStayOnLoopback) {
+  EXPECT_EQ(find_world({.master = "node1:77"}, kMpirun).rendezvous.address.text(), "127.0.0.1:77");
+  EXPECT_EQ(find_world({}, with(kMpirun, {{"MASTER_ADDR", "node2"}})).rendezvous.address.text(),
+            "127.0.0.1:29500");
 }
 
 TEST(World, Torchrun) {

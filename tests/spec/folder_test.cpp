@@ -1,6 +1,7 @@
 #include "syncopate/spec/folder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -26,7 +27,9 @@ class ResumedSettings : public testing::Test {
   }
   /// Resumes with these settings, writes them down and returns them.
   RunSpec resumed(RunSpec spec) {
-    start_folder(choose_folder(spec, folder_.path().string(), true), spec);
+    const record::RunFolder folder{folder_.path()};
+    notes_ = resume_settings(spec, folder, extend_);
+    start_folder(folder, spec);
     return spec;
   }
   std::string complaint(const RunSpec& spec) {
@@ -41,7 +44,69 @@ class ResumedSettings : public testing::Test {
 
   test::TempDir folder_;
   RunSpec began_;
+  bool extend_ = false;
+  std::vector<std::string> notes_;
 };
+
+TEST_F(ResumedSettings, WhatMakesItAnotherRunNeedsAWord) {
+  RunSpec longer = asked(2, 16);
+  longer.train.steps = 500;
+  longer.optim.lr = 0.25;
+  const std::string refusal = complaint(longer);
+  EXPECT_NE(refusal.find("optim.lr was 0.0005 and is 0.25 now, train.steps was 0 and is 500 now"),
+            std::string::npos)
+      << refusal;
+  EXPECT_NE(refusal.find("add --extend"), std::string::npos) << refusal;
+  EXPECT_FALSE(written().contains("extended")) << "a refusal leaves no trace";
+  extend_ = true;
+  EXPECT_EQ(complaint(longer), "");
+  EXPECT_EQ(notes_.size(), 2u);
+  EXPECT_EQ(written().at("train.steps"), 500);
+  ASSERT_EQ(written().at("extended").size(), 2u);
+  EXPECT_EQ(written().at("extended")[1].at("was"), 0);
+  EXPECT_EQ(written().at("extended")[1].at("is"), 500);
+  extend_ = false;
+  EXPECT_EQ(complaint(longer), "") << "now these are its settings";
+  EXPECT_EQ(written().at("extended").size(), 2u);
+}
+
+TEST_F(ResumedSettings, WhatDecidesNothingIsSaidAndThatIsAll) {
+  RunSpec patient = asked(2, 16);
+  patient.comm.timeout = 5;
+  EXPECT_EQ(complaint(patient), "");
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_NE(notes_[0].find("comm.timeout was 60"), std::string::npos) << notes_[0];
+  EXPECT_EQ(complaint(patient), "");
+  EXPECT_TRUE(notes_.empty()) << "the foil: nothing changed";
+}
+
+TEST_F(ResumedSettings, WhatDoesNotFitIsRefusedWhateverIsSaid) {
+  extend_ = true;
+  RunSpec other = asked(2, 16);
+  other.strategy.name = std::string("local-sgd");
+  EXPECT_NE(complaint(other).find("--init-from"), std::string::npos) << complaint(other);
+}
+
+TEST(ClaimedFolders, AreOneProcessAtATime) {
+  const test::TempDir folder;
+  RunSpec spec;
+  const FolderRequest request{.out = folder / "run", .command = "syncopate train --seed 1"};
+  {
+    const ClaimedFolder first = claim_folder(spec, request);
+    EXPECT_TRUE(first.fresh);
+    try {
+      claim_folder(spec, request);
+      FAIL() << "two runs in one folder";
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("syncopate train --seed 1"), std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find("process " + std::to_string(::getpid())), std::string::npos);
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "run")) << "nothing was written into it";
+  const ClaimedFolder next = claim_folder(spec, request);
+  EXPECT_TRUE(std::filesystem::exists(folder / "run"));
+}
 
 TEST_F(ResumedSettings, SameSettingsStayAsTheyAre) {
   const RunSpec spec = resumed(asked(2, 16));
@@ -83,14 +148,14 @@ TEST_F(ResumedSettings, AccumulatedMicroBatchesCount) {
   test::write_text(folder / "checkpoint.safetensors", "");
   RunSpec spec = began;
   spec.comm.workers = 1;
-  choose_folder(spec, folder.path().string(), true);
+  resume_settings(spec, {folder.path()}, false);
   EXPECT_EQ(spec.train.global_batch, 48);
 }
 
 TEST_F(ResumedSettings, FolderOfAnotherNumberOfWorkersIsNotFoundByName) {
   RunSpec spec = asked(4, 16);
   try {
-    choose_folder(spec, "", true);
+    choose_folder(spec, {.out = "", .resume = true});
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("give --out for one that had another number of workers"),

@@ -1,4 +1,4 @@
-#include "syncopate/library/agree.h"
+#include "syncopate/comm/agree.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/comm/broadcast_text.h"
 
-namespace syncopate {
+namespace syncopate::comm {
 namespace {
 
 /// Where two descriptions first differ, from the view of `rank`; empty: nowhere.
@@ -29,18 +29,18 @@ std::string difference(const std::string& first, const std::string& mine, int ra
 
 }  // namespace
 
-void agree(comm::Group& group, const std::string& mine, const std::string& problem) {
-  const std::string first = comm::broadcast_text(group, mine, 0);
+void agree(Group& group, const std::string& mine, const std::string& problem) {
+  const std::string first = broadcast_text(group, mine, 0);
   const std::string sentence = problem.empty() ? difference(first, mine, group.rank()) : problem;
   at::Tensor refuses = at::zeros({group.size()}, at::kLong);  // by rank
   refuses[group.rank()] = sentence.empty() ? 0 : 1;
-  group.all_reduce(refuses, comm::Op::kSum).wait();
+  group.all_reduce(refuses, Op::kSum).wait();
   for (int rank = 0; rank < group.size(); ++rank) {
     if (refuses[rank].item<int64_t>() == 0) continue;
-    const std::string heard = comm::broadcast_text(group, sentence, rank);
+    const std::string heard = broadcast_text(group, sentence, rank);
     group.barrier();  // who throws may be gone at once: all have heard
     throw ConfigError("{}", heard);
   }
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::comm

@@ -137,7 +137,9 @@ double Session::make_step(std::span<const tensor::Batch> micro, double lr) {
     world_.status(steps_ + 1, "step");
     std::optional<GradientWatch> watch;
     if (!p.gradients_checked) watch.emplace(p.params);
-    last_ = p.runner.step(micro, {.step = ticket_.value_or(steps_), .lr = lr, .noise_key = noise_key()});
+    last_ = p.runner.step(micro, {.step = ticket_.value_or(steps_), .lr = lr, .noise_key = noise_key()},
+                          {.earlier = p.carried});
+    account();
     ticket_.reset();
     ++steps_;
     if (watch)
@@ -147,6 +149,21 @@ double Session::make_step(std::span<const tensor::Batch> micro, double lr) {
     world_.rethrow(error);
   }
   return last_.count > 0 ? last_.sum / last_.count : 0;
+}
+
+void Session::account() {
+  std::vector<parallel::LocalLoss>& carried = parts().carried;
+  if (!last_.talked) {
+    carried.resize(1);
+    carried[0].sum += last_.mine.sum;
+    carried[0].count += last_.mine.count;
+    return;
+  }
+  for (const parallel::TotalLoss& loss : last_.earlier) {
+    last_.sum += loss.sum;
+    last_.count += loss.count;
+  }
+  carried.clear();
 }
 
 int64_t Session::take_ticket() {
@@ -203,7 +220,7 @@ parallel::Settled Session::finish() {
 void Session::save(const std::filesystem::path& path) {
   SessionParts& p = parts();
   train::ReplicaParts replica(p.trained(options_.buffers));
-  SessionPart own(p.runner, [&] { return progress(); }, {});
+  SessionPart own(p.carried, [&] { return progress(); }, {});
   try {
     const bool was_open = open_;
     close_section();
@@ -218,7 +235,7 @@ std::vector<std::string> Session::resume(const std::filesystem::path& path) {
   SessionParts& p = parts();
   if (steps_ > 0) throw ConfigError("a session resumes before its first step, not after {}", steps_);
   train::ReplicaParts replica(p.trained(options_.buffers));
-  SessionPart own(p.runner, {}, [&](const nlohmann::ordered_json& values, train::Resumption& how) {
+  SessionPart own(p.carried, {}, [&](const nlohmann::ordered_json& values, train::Resumption& how) {
     restore(values, how);
   });
   own.expect(named_options(options_));

@@ -162,6 +162,7 @@ class Session {
   void start(std::shared_ptr<nn::Model> model);
   SessionParts& parts() const;
   double make_step(std::span<const tensor::Batch> micro, double lr);
+  void account();  ///< the last step's losses are those since ranks last talked, or are carried
   /// With ids where it has none; `number` of them are the step's already.
   tensor::Batch numbered(tensor::Batch batch, int64_t& number) const;
   nlohmann::ordered_json progress() const;

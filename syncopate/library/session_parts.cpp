@@ -294,9 +294,9 @@ parallel::Gradients SessionEngine::run(parallel::Replica& replica, std::span<con
 }
 
 std::vector<parallel::StateTensor> SessionPart::to_save() {
-  const auto& [sum, count] = runner_.carried();
-  carried_ = at::tensor({sum, static_cast<double>(count)}, at::kDouble);
-  return {{.name = "session.carried", .tensor = carried_}};
+  const parallel::LocalLoss carried = carried_.empty() ? parallel::LocalLoss{} : carried_.front();
+  saved_ = at::tensor({carried.sum, static_cast<double>(carried.count)}, at::kDouble);
+  return {{.name = "session.carried", .tensor = saved_}};
 }
 
 void SessionPart::require(const nlohmann::ordered_json& values) {
@@ -314,8 +314,8 @@ void SessionPart::require(const nlohmann::ordered_json& values) {
 void SessionPart::restored(const nlohmann::ordered_json& values, train::Resumption& how) {
   ValuesPart::restored(values, how);
   if (how.resized()) return;
-  const double* const carried = carried_.data_ptr<double>();
-  runner_.carry({carried[0], static_cast<int64_t>(carried[1])});
+  const double* const saved = saved_.data_ptr<double>();
+  carried_ = {{saved[0], static_cast<int64_t>(saved[1])}};
 }
 
 SessionParts::SessionParts(std::shared_ptr<nn::Model> of, World& world, const SessionOptions& options)

@@ -39,17 +39,17 @@ class SessionEngine : public parallel::Engine {
 /// What a checkpoint holds of the session itself.
 class SessionPart : public train::ValuesPart {
  public:
-  SessionPart(parallel::StepRunner& runner, Save save, Restore restore)
-      : ValuesPart("session", std::move(save), std::move(restore)), runner_(runner) {}
+  SessionPart(std::vector<parallel::LocalLoss>& carried, Save save, Restore restore)
+      : ValuesPart("session", std::move(save), std::move(restore)), carried_(carried) {}
   void expect(nlohmann::ordered_json options) { expected_ = std::move(options); }  ///< when resuming
   std::vector<parallel::StateTensor> to_save() override;
   void require(const nlohmann::ordered_json& values) override;
   void restored(const nlohmann::ordered_json& values, train::Resumption& how) override;
 
  private:
-  parallel::StepRunner& runner_;
+  std::vector<parallel::LocalLoss>& carried_;  ///< SessionParts::carried
   nlohmann::ordered_json expected_;
-  at::Tensor carried_;  ///< double [2]: sum and count of this rank's losses that others do not know yet
+  at::Tensor saved_;  ///< double [2]: its sum and count
 };
 
 /// Sees which parameters get a gradient, while it lives.
@@ -93,6 +93,8 @@ struct SessionParts {
   parallel::FreeRunning* free = nullptr;  ///< the strategy, where workers do not keep in step
   std::shared_ptr<parallel::Strategy> strategy;
   parallel::StepRunner runner;
+  /// This rank's losses since ranks last talked, in one sum; empty: none.
+  std::vector<parallel::LocalLoss> carried;
   bool gradients_checked = false;
   std::string note;  ///< for the user; may be empty
 };

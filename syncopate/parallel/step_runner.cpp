@@ -1,10 +1,10 @@
 #include "syncopate/parallel/step_runner.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
-#include "syncopate/parallel/totals.h"
 
 namespace syncopate::parallel {
 namespace {
@@ -22,8 +22,8 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
                             const StepHooks& hooks) {
   const bool local = strategy_.updates_locally(order.step);
   StepResult result;
-  result.talked = hooks.talk || strategy_.exchanges(order.step);
-  check(local || (result.talked && carried_.count == 0), "a common update needs everybody's count");
+  result.talked = strategy_.exchanges(order.step);
+  check(local || result.talked, "a common update needs everybody's count");
 
   Totals totals(mesh_.world);
   StepContext context{.step = order.step, .lr = order.lr, .count = 0};
@@ -31,8 +31,7 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
   events.phase = hooks.phase;
   events.before_backward = [&](const LocalLoss& so_far, std::span<const tensor::RowUse> rows, bool last) {
     if (last && result.talked) {
-      totals.start({carried_.sum + so_far.sum, carried_.count + so_far.count}, hooks.stop && hooks.stop(),
-                   hooks.time_is_up && hooks.time_is_up());
+      totals.start(so_far, hooks.earlier, hooks.stop && hooks.stop(), hooks.time_is_up && hooks.time_is_up());
     }
     if (local) context.count = static_cast<double>(so_far.count);
     context.rows = rows;
@@ -47,12 +46,14 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
   const Stopwatch exchange;
   if (result.talked) {
     totals.wait();
-    result.sum = totals.loss_sum();
-    result.count = totals.count();
+    result.sum = totals.loss().sum;
+    result.count = totals.loss().count;
+    result.earlier = totals.earlier();
     result.stop = totals.stop();
     result.time_is_up = totals.time_is_up();
-    carried_ = {};
-    if (result.count == 0) {  // every rank sees it
+    const auto counts = [](const TotalLoss& loss) { return loss.count > 0; };
+    if (result.count == 0 && std::none_of(result.earlier.begin(), result.earlier.end(), counts)) {
+      // Every rank sees it.
       throw DataError(
           "step {} has nothing to learn from: no worker has an example that counts; of texts, does the "
           "vocabulary fit the data?",
@@ -61,8 +62,6 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
   } else {
     result.sum = result.mine.sum;
     result.count = static_cast<double>(result.mine.count);
-    carried_.sum += result.mine.sum;
-    carried_.count += result.mine.count;
   }
   require_finite(result.sum, order.step);
   context.count = local ? static_cast<double>(result.mine.count) : result.count;

@@ -7,6 +7,7 @@
 #include "syncopate/parallel/engine.h"
 #include "syncopate/parallel/mesh.h"
 #include "syncopate/parallel/strategy.h"
+#include "syncopate/parallel/totals.h"
 
 namespace syncopate::parallel {
 
@@ -16,12 +17,15 @@ struct StepHooks {
   /// Asked once, in a step in which ranks talk: does this rank want all to stop after it? May be empty.
   std::function<bool()> stop{};
   std::function<bool()> time_is_up{};  ///< likewise; what rank 0 says counts
-  bool talk = false;  ///< exchange the losses in this step even if the strategy would not; alike on all
+  /// This rank's losses in steps since ranks last talked: told with this step's if they talk in it. As many
+  /// on every rank.
+  std::span<const LocalLoss> earlier{};
 };
 
 struct StepResult {
-  LocalLoss mine;             ///< of this rank in this step
-  double sum = 0, count = 0;  ///< over all ranks since they last talked, else this rank's of this step
+  LocalLoss mine;                    ///< of this rank in this step
+  double sum = 0, count = 0;         ///< of this step: over all ranks where they talked, else this rank's
+  std::vector<TotalLoss> earlier{};  ///< over all ranks, of StepHooks::earlier, where they talked
   bool talked = false;
   bool stop = false;  ///< some rank asked
   bool time_is_up = false;
@@ -45,16 +49,11 @@ class StepRunner {
   /// the rank that saw it.
   StepResult step(std::span<const tensor::Batch> micro, const Order& order, const StepHooks& hooks = {});
 
-  /// This rank's losses that the others have not been told yet: for a checkpoint.
-  const LocalLoss& carried() const { return carried_; }
-  void carry(const LocalLoss& losses) { carried_ = losses; }
-
  private:
   Replica& replica_;
   Engine& engine_;
   Strategy& strategy_;
   Mesh mesh_;
-  LocalLoss carried_;                      ///< not yet told to the others
   std::vector<tensor::RowUse> touched_{};  ///< where embedding tables' gradients differ from zero
 };
 

@@ -12,8 +12,7 @@ namespace syncopate::record {
 /// One optimizer step, as rank 0 saw it.
 struct StepRecord {
   int64_t step = 0;  ///< from 1
-  double loss = 0;   ///< mean over the global batch; in a step without communication, over rank 0's part; in
-                     ///< the next step with communication, over all examples since the last one
+  double loss = 0;   ///< mean over the global batch; where workers run free, over the update's own batch
   double lr = 0;
   int64_t examples = 0;    ///< in the global batch
   double ms = 0;           ///< the whole step

@@ -58,11 +58,6 @@ void Recorder::resumed(const train::ResumePoint& point) {
   for (const std::string& note : point.notes) progress_.say("note: " + note);
 }
 
-void Recorder::step(const record::StepRecord& record, double own_loss) {
-  update(record, own_loss);
-  updates({record});
-}
-
 void Recorder::updates(const std::vector<record::StepRecord>& records) {
   if (!first()) return;
   for (const record::StepRecord& record : records) {
@@ -79,9 +74,17 @@ void Recorder::update(const record::StepRecord& record, double own_loss) {
     progress_.say("stopping with a checkpoint when workers next talk; press Ctrl-C again to stop at once");
   }
   if (!first()) return;
-  progress_.update(record.step, first_step_,
-                   fmt::format("loss {:.4f} · {:.0f} examples/s", record.loss,
-                               static_cast<double>(record.examples) / record.ms * 1e3));
+  if (std::isfinite(record.loss)) {
+    known_loss_ = record.loss;
+    known_step_ = record.step;
+  }
+  // Where workers do not talk in every step, the last loss that is known is an earlier step's: say which.
+  std::string details = known_step_ < 0 ? "" : fmt::format("loss {:.4f}", known_loss_);
+  if (known_step_ >= 0 && known_step_ != record.step) details += fmt::format(" in step {}", known_step_);
+  if (!details.empty()) details += " · ";
+  progress_.update(
+      record.step, first_step_,
+      details + fmt::format("{:.0f} examples/s", static_cast<double>(record.examples) / record.ms * 1e3));
 }
 
 void Recorder::eval(const record::EvalRecord& record) {
@@ -147,10 +150,11 @@ void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& 
   const size_t tail = std::max<size_t>(1, steps.size() / 10);
   double loss = 0, count = 0;
   for (size_t i = steps.size() - tail; i < steps.size(); ++i) {
+    if (!std::isfinite(steps[i].loss)) continue;  // nothing in that step counted
     loss += steps[i].loss * static_cast<double>(steps[i].examples);
     count += static_cast<double>(steps[i].examples);
   }
-  into.train_loss = loss / count;
+  into.train_loss = count > 0 ? loss / count : std::nan("");
 }
 
 }  // namespace syncopate::run

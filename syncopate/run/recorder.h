@@ -23,7 +23,6 @@ class Recorder : public train::Listener {
 
   void phase(int64_t step, const char* phase) override;
   void resumed(const train::ResumePoint& point) override;
-  void step(const record::StepRecord& record, double own_loss) override;
   void update(const record::StepRecord& record, double own_loss) override;
   void updates(const std::vector<record::StepRecord>& records) override;
   void eval(const record::EvalRecord& record) override;
@@ -52,6 +51,8 @@ class Recorder : public train::Listener {
   std::vector<record::StepRecord> steps_;  ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
   int64_t first_step_ = 0;
+  double known_loss_ = 0;    ///< the last mean loss over all workers, for the progress
+  int64_t known_step_ = -1;  ///< of which step; -1: none yet
   bool told_stop_ = false;
 };
 

@@ -25,10 +25,10 @@ class Listener {
   virtual ~Listener() = default;
   virtual void phase(int64_t /*step*/, const char* /*phase*/) {}
   virtual void resumed(const ResumePoint&) {}
-  virtual void step(const record::StepRecord&, double /*own_loss*/) {}
-  /// Where workers run free: an update of this rank, as it happens; and all ranks' updates since the last
-  /// such call, in order, when they have met again.
+  /// A step of this rank, or an update where workers run free, as it happens. Its loss is not a number where
+  /// others' part of it is not known yet.
   virtual void update(const record::StepRecord&, double /*own_loss*/) {}
+  /// Those of all ranks since the last such call, in order and complete: when ranks have talked.
   virtual void updates(const std::vector<record::StepRecord>&) {}
   virtual void eval(const record::EvalRecord&) {}
   virtual void epoch(const record::EpochRecord&) {}

@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/train/loop.h"
 #include "syncopate/train/timed_step.h"
@@ -11,19 +14,13 @@ class LockstepLoop : public Loop {
       : parts_(parts), options_(options), steps_(parts, options) {}
 
   Advance advance(int64_t step) override {
-    // What is written down at an evaluation or in a checkpoint must count every rank's examples.
-    const auto accounts = [&](bool last_of_epoch) {
-      const auto due = [&](int64_t every) { return every > 0 ? (step + 1) % every == 0 : last_of_epoch; };
-      return last_of_epoch || step + 1 == options_.steps || due(options_.eval_every) ||
-             due(options_.save_every);
-    };
-    TimedStep::Done done = steps_.make({.step = step, .accounts = accounts});
+    hand_over();  // nothing can be added to them any more
+    TimedStep::Done done = steps_.make({.step = step, .earlier = untold_});
     if (options_.balance != nullptr) {
       const comm::Meter before = parts_.meter.meter();
       balance(done, step + 1);
       done.record.bytes_sent += static_cast<double>((parts_.meter.meter() - before).total().bytes);
     }
-    parts_.listener.step(done.record, done.own_loss());
     Advance progress{.done = step + 1,
                      .interrupted = done.result.stop,
                      .time_is_up = done.result.time_is_up,
@@ -32,13 +29,62 @@ class LockstepLoop : public Loop {
                      .seconds = done.record.ms / 1e3,
                      .bytes_sent = done.record.bytes_sent};
     if (done.result.talked) {
-      progress.loss = done.result.sum;
-      progress.count = done.result.count;
+      told(done.result.earlier, progress);
+      progress.loss += done.result.sum;
+      progress.count += done.result.count;
+    } else {
+      done.record.loss = std::nan("");
+      untold_.push_back(done.result.mine);
     }
+    rows_.push_back(done.record);
+    parts_.listener.update(done.record, done.own_loss());
     return progress;
   }
 
+  Advance bring_together() override {
+    Advance added;
+    if (rows_.empty()) return added;  // so on every rank
+    const Stopwatch watch;
+    const comm::Meter before = parts_.meter.meter();
+    // Else an evaluation or a checkpoint would end what is in flight, and its bytes would not be counted.
+    parts_.strategy.wait_for_exchanges();
+    if (!untold_.empty()) {
+      parallel::Totals totals(parts_.mesh.world);
+      totals.start({}, untold_, parts_.listener.stop_requested(), parts_.control.time_is_up());
+      totals.wait();
+      added.interrupted = totals.stop();
+      added.time_is_up = totals.time_is_up();
+      told(totals.earlier(), added);
+    }
+    added.seconds = watch.seconds();
+    added.bytes_sent = static_cast<double>((parts_.meter.meter() - before).total().bytes);
+    record::StepRecord& last = rows_.back();
+    last.ms += 1e3 * added.seconds;
+    last.exchange_ms += 1e3 * added.seconds;
+    last.bytes_sent += added.bytes_sent;
+    hand_over();
+    return added;
+  }
+
  private:
+  /// The untold losses are known now: over all ranks, in order.
+  void told(const std::vector<parallel::TotalLoss>& losses, Advance& progress) {
+    auto row = rows_.end() - static_cast<std::ptrdiff_t>(losses.size());
+    for (const parallel::TotalLoss& loss : losses) {
+      (row++)->loss = mean_of(loss);
+      progress.loss += loss.sum;
+      progress.count += loss.count;
+    }
+    untold_.clear();
+  }
+
+  /// To the listener, if the losses are known: a row is written late rather than twice.
+  void hand_over() {
+    if (rows_.empty() || !untold_.empty()) return;
+    parts_.listener.updates(rows_);
+    rows_.clear();
+  }
+
   void balance(const TimedStep::Done& done, int64_t steps_done) {
     options_.balance->measure(done.own_examples, done.compute_seconds);
     if (!options_.balance->adjust(steps_done)) return;
@@ -49,6 +95,8 @@ class LockstepLoop : public Loop {
   LoopParts parts_;
   LoopOptions options_;
   TimedStep steps_;
+  std::vector<record::StepRecord> rows_;     ///< not yet the listener's; the last steps, in order
+  std::vector<parallel::LocalLoss> untold_;  ///< this rank's, of the last of them
 };
 
 }  // namespace

@@ -19,8 +19,9 @@
 namespace syncopate::train {
 
 struct LoopOptions {
-  int64_t steps = 1;       ///< optimizer steps in all
-  int64_t eval_every = 0;  ///< steps; 0: at the end of every epoch
+  int64_t steps = 1;  ///< optimizer steps in all
+  // Where workers run free, their sections end at these; 0: at the end of every epoch.
+  int64_t eval_every = 0;  ///< steps
   int64_t save_every = 0;  ///< likewise
   /// Where workers run free, each of their updates is a step here; the schedule counts so many as one.
   int64_t updates_per_step = 1;
@@ -49,7 +50,7 @@ struct Advance {
   bool time_is_up = false;  ///< as rank 0 told all
   bool epoch_ended = false;
   int64_t epoch = 0;
-  double loss = 0, count = 0;  ///< sums over the steps in which workers talked
+  double loss = 0, count = 0;  ///< sums over the steps whose losses became known
   double seconds = 0;
   double bytes_sent = 0;  ///< by this rank
 };
@@ -61,6 +62,11 @@ class Loop {
   virtual ~Loop() = default;
   /// From step number `step` (from 0) to the next such moment. Collective.
   virtual Advance advance(int64_t step) = 0;
+  /// Between two steps: tells all ranks the losses of steps since they last talked, ends exchanges that are
+  /// in flight and hands every step so far to the listener. Before an evaluation or a checkpoint, which count
+  /// every rank's examples; sends nothing where there is nothing to tell. Gives what that adds to the last
+  /// Advance. Collective.
+  virtual Advance bring_together() { return {}; }
   /// By worker: how many updates it made, those counted that are no more; empty where all make every step.
   virtual const std::vector<int64_t>& updates() const;
   virtual void restore_updates(std::vector<int64_t> /*updates*/) {}

@@ -7,8 +7,12 @@
 
 namespace syncopate::train {
 
+double mean_of(const parallel::TotalLoss& loss) {
+  return loss.count > 0 ? loss.sum / loss.count : std::nan("");
+}
+
 double TimedStep::Done::own_loss() const {
-  return result.mine.count > 0 ? result.mine.sum / static_cast<double>(result.mine.count) : std::nan("");
+  return mean_of({result.mine.sum, static_cast<double>(result.mine.count)});
 }
 
 TimedStep::TimedStep(const LoopParts& parts, const LoopOptions& options)
@@ -25,7 +29,6 @@ TimedStep::Done TimedStep::make(const Request& request) {
   if (options_.broadcast_buffers && replicas.size() > 1) {
     for (const auto& [name, buffer] : parts_.replica.model.buffers()) replicas.broadcast(buffer, 0).wait();
   }
-  const bool accounts = request.accounts && request.accounts(batches.last_of_epoch);
   Done done;
   done.epoch = batches.epoch;
   done.last_of_epoch = batches.last_of_epoch;
@@ -39,16 +42,13 @@ TimedStep::Done TimedStep::make(const Request& request) {
                              {.phase = phase,
                               .stop = [&] { return parts_.listener.stop_requested(); },
                               .time_is_up = [&] { return parts_.control.time_is_up(); },
-                              .talk = accounts});
-  // An evaluation or a checkpoint would end what is in flight, and its bytes would not be counted.
-  if (accounts || done.result.stop || done.result.time_is_up) parts_.strategy.wait_for_exchanges();
+                              .earlier = request.earlier});
   const double seconds = watch.seconds();
   const comm::Count sent = (parts_.meter.meter() - before).total();
   done.compute_seconds = seconds - data_seconds - sent.seconds;
   record::StepRecord& record = done.record;
   record.step = request.step + 1;
-  if (done.result.count > 0) loss_ = done.result.sum / done.result.count;
-  record.loss = loss_;
+  record.loss = mean_of({done.result.sum, done.result.count});
   record.lr = lr;
   record.examples = batches.global_examples;
   record.ms = 1e3 * seconds;

@@ -1,23 +1,25 @@
 #pragma once
 
-#include <functional>
+#include <span>
 
 #include "syncopate/parallel/step_runner.h"
 #include "syncopate/train/loop.h"
 
 namespace syncopate::train {
 
+/// Not a number where it is a sum over nothing.
+double mean_of(const parallel::TotalLoss& loss);
+
 /// One training step of this rank, timed: batches from the loader, the rate of the schedule, the update by
 /// engine and strategy. What both loops share.
 class TimedStep {
  public:
   struct Request {
-    int64_t step = 0;  ///< its number, from 0
-    /// Whether ranks exchange their losses in this step, whatever the strategy does; empty: no.
-    std::function<bool(bool last_of_epoch)> accounts{};
+    int64_t step = 0;                                ///< its number, from 0
+    std::span<const parallel::LocalLoss> earlier{};  ///< see StepHooks
   };
   struct Done {
-    record::StepRecord record;
+    record::StepRecord record;  ///< its loss: of the step's examples that `result` knows of
     parallel::StepResult result;
     int64_t epoch = 0;
     bool last_of_epoch = false;
@@ -33,7 +35,6 @@ class TimedStep {
   LoopParts parts_;
   LoopOptions options_;
   parallel::StepRunner runner_;
-  double loss_ = 0;  ///< the last that was known: a rank may be without examples in a step
 };
 
 }  // namespace syncopate::train

@@ -52,10 +52,14 @@ TrainResult Trainer::run(bool resume) {
   result_.steps = first;
   while (result_.steps < options_.steps && !result_.interrupted && !ends_early()) {
     const int64_t done = advance();
-    if (options_.eval_every > 0 && done % options_.eval_every == 0) evaluate_now(done);
+    const bool evaluates = options_.eval_every > 0 && done % options_.eval_every == 0;
+    const bool saves = due(options_.save_every, done) && done < options_.steps;
+    if (evaluates || epoch_ended_ || saves || result_.interrupted) bring_together();
+    if (evaluates) evaluate_now(done);
     if (epoch_ended_) end_of_epoch(done);
-    if (result_.interrupted || (due(options_.save_every, done) && done < options_.steps)) save(done);
+    if (saves || result_.interrupted) save(done);
   }
+  bring_together();
   if (!result_.interrupted) {
     evaluate_now(result_.steps);
     // Before the epoch that the steps reached into is closed: a longer run goes on in it.
@@ -87,6 +91,17 @@ int64_t Trainer::advance() {
   sums_.loss += progress.loss;
   sums_.count += progress.count;
   return progress.done;
+}
+
+void Trainer::bring_together() {
+  const Advance added = loop_->bring_together();
+  result_.interrupted |= added.interrupted && result_.steps < options_.steps;
+  time_is_up_ |= added.time_is_up;
+  bytes_sent_ += added.bytes_sent;
+  result_.seconds += added.seconds;
+  sums_.seconds += added.seconds;
+  sums_.loss += added.loss;
+  sums_.count += added.count;
 }
 
 bool Trainer::ends_early() {

@@ -79,6 +79,8 @@ class Trainer {
 
  private:
   int64_t advance();  ///< to the next moment at which a run can be evaluated; returns the steps done then
+  /// Before an evaluation, a checkpoint or the end of an epoch: every rank knows all losses. Collective.
+  void bring_together();
   bool ends_early();  ///< notes why; alike on all ranks
   void end_of_epoch(int64_t steps_done);
   void evaluate_now(int64_t steps_done);

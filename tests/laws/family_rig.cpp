@@ -50,9 +50,11 @@ class Losses : public train::Listener {
  public:
   Losses(FamilyTrace& trace, bool writes, int64_t stop_after)
       : trace_(trace), writes_(writes), stop_after_(stop_after) {}
-  void step(const record::StepRecord& record, double) override {
-    if (writes_) trace_.losses.push_back(record.loss);
-    ++done_;
+  void update(const record::StepRecord&, double) override { ++done_; }
+  void updates(const std::vector<record::StepRecord>& records) override {
+    for (const record::StepRecord& record : records) {
+      if (writes_) trace_.losses.push_back(record.loss);
+    }
   }
   bool stop_requested() override { return stop_after_ > 0 && done_ + 1 >= stop_after_; }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "syncopate/data/sampler.h"
 #include "syncopate/train/checkpoint.h"
 #include "tests/laws/family_rig.h"
 #include "tests/laws/rig.h"
@@ -57,6 +58,53 @@ TEST_P(LocalLaw, AveragingEveryStepWithSgdMatchesAllReduce) {
     local.strategy.every = 5;
     EXPECT_GT(difference(expected.parameters[0], train(local).parameters[0]), 1e-4);
   }
+}
+
+/// The mean over the global batch of each step, from what each rank had of it: a toy example counts as one.
+std::vector<double> global_means(const Trace& trace, const Rig& rig, int64_t first_step = 0) {
+  std::vector<double> means;
+  for (size_t i = 0; i < trace.own_losses[0].size(); ++i) {
+    const int64_t per_epoch = (rig.examples + rig.global_batch - 1) / rig.global_batch;
+    const int64_t in_epoch = (first_step + static_cast<int64_t>(i)) % per_epoch;
+    const int64_t size = std::min(rig.global_batch, rig.examples - in_epoch * rig.global_batch);
+    double sum = 0;
+    for (int rank = 0; rank < rig.workers; ++rank) {
+      const auto own = static_cast<double>(data::share(size, rig.workers, rank).size());
+      if (own > 0) sum += own * trace.own_losses[static_cast<size_t>(rank)][i];
+    }
+    means.push_back(sum / static_cast<double>(size));
+  }
+  return means;
+}
+
+TEST_P(LocalLaw, RecordedLossesAreMeansOverGlobalBatches) {
+  for (const char* strategy : {"local-sgd", "diloco", "all-reduce"}) {
+    Rig rig = rig_for(strategy, GetParam());
+    rig.strategy.every = 8;
+    rig.global_batch = 11;  // shares of different sizes
+    rig.examples = 69;      // the last batch of an epoch has examples for few
+    const Trace trace = train(rig);
+    ASSERT_EQ(trace.losses.size(), 20u) << strategy;
+    EXPECT_LT(difference(global_means(trace, rig), trace.losses), 1e-12) << strategy;
+    // The foil: rank 0's own, which has examples in every step.
+    EXPECT_GT(difference(trace.own_losses[0], trace.losses), 1e-3) << strategy;
+  }
+}
+
+TEST_P(LocalLaw, AStopBetweenAveragesLeavesEveryLossOnRecord) {
+  Rig rig = rig_for("local-sgd", GetParam());
+  rig.strategy.every = 8;
+  rig.save_every = 3;  // workers speak of their losses there, and of the stop
+  const TempDir folder;
+  const Resumed parts = stopped_and_resumed(rig, folder / "checkpoint.safetensors", 11);
+  EXPECT_EQ(parts.before.losses.size(), 12u);
+  ASSERT_EQ(parts.losses.size(), 20u);
+  EXPECT_LT(difference(global_means(parts.before, rig), parts.before.losses), 1e-12);
+  EXPECT_LT(difference(global_means(parts.after, rig, 12), parts.after.losses), 1e-12);
+  EXPECT_EQ(parts.losses, train(rig).losses) << "bit for bit those of a run that was not stopped";
+  rig.save_every = 0;
+  const Trace rarely = train(rig);
+  EXPECT_EQ(parts.losses, rarely.losses) << "when ranks talk of a loss does not change it";
 }
 
 TEST_P(LocalLaw, DiLoCoWithRateOneAndNoMomentumMatchesLocalSgd) {

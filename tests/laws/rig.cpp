@@ -99,62 +99,6 @@ class MeanOfMeans : public parallel::Strategy {
   const std::vector<int64_t>& shares_;  ///< empty: equal
 };
 
-class LossListener : public train::Listener {
- public:
-  LossListener(const Rig& rig, bool first, Trace& trace, std::vector<double>& losses)
-      : losses_(losses),
-        trace_(trace),
-        checkpoint_(rig.checkpoint),
-        first_(first),
-        stop_after_(rig.stop_after) {}
-  void step(const record::StepRecord& record, double) override {
-    losses_.push_back(record.loss);
-    if (first_) {
-      trace_.bytes.push_back(record.bytes_sent);
-      trace_.rates.push_back(record.lr);
-    }
-    ++done;
-  }
-  void update(const record::StepRecord&, double) override { ++done; }
-  void updates(const std::vector<record::StepRecord>& records) override {
-    for (const record::StepRecord& record : records) losses_.push_back(record.loss);
-  }
-  void shares(int64_t, const std::vector<int64_t>& now) override { current_shares = now; }
-  void eval(const record::EvalRecord& record) override {
-    if (first_) trace_.evals.push_back(record);
-  }
-  void saved(int64_t step) override {
-    if (first_) trace_.saved.emplace_back(step, saved_parameters(checkpoint_));
-  }
-  void resumed(const train::ResumePoint& point) override {
-    if (first_) trace_.notes = point.notes;
-  }
-  bool stop_requested() override { return stop_after_ > 0 && done + 1 >= stop_after_; }
-
-  int64_t done = 0;
-  std::vector<int64_t> current_shares;
-
- private:
-  std::vector<double>& losses_;
-  Trace& trace_;
-  std::filesystem::path checkpoint_;
-  bool first_;
-  int64_t stop_after_;
-};
-
-class NoiseByRank : public parallel::Engine {
- public:
-  NoiseByRank(std::unique_ptr<parallel::Engine> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
-  parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
-                          uint64_t noise_key, const parallel::EngineEvents& events) override {
-    return inner_->run(replica, micro, mix_key(noise_key, rank_), events);
-  }
-
- private:
-  std::unique_ptr<parallel::Engine> inner_;
-  int rank_;
-};
-
 spec::RunSpec spec_of(const Rig& rig) {
   spec::RunSpec spec;
   spec.strategy = rig.strategy;
@@ -174,6 +118,66 @@ spec::RunSpec spec_of(const Rig& rig) {
   spec.train.time_limit = rig.time_limit;
   return spec;
 }
+
+class LossListener : public train::Listener {
+ public:
+  LossListener(const Rig& rig, int rank, Trace& trace, std::vector<double>& losses)
+      : losses_(losses),
+        own_losses_(trace.own_losses[static_cast<size_t>(rank)]),
+        trace_(trace),
+        checkpoint_(rig.checkpoint),
+        first_(rank == 0),
+        free_(spec_of(rig).runs_free()),
+        stop_after_(rig.stop_after) {}
+  void phase(int64_t step, const char*) override { step_ = step; }
+  void update(const record::StepRecord&, double own_loss) override {
+    ++done_;
+    own_losses_.push_back(own_loss);
+  }
+  void updates(const std::vector<record::StepRecord>& records) override {
+    for (const record::StepRecord& record : records) {
+      losses_.push_back(record.loss);
+      if (!first_) continue;
+      trace_.bytes.push_back(record.bytes_sent);
+      trace_.rates.push_back(record.lr);
+    }
+  }
+  void shares(int64_t, const std::vector<int64_t>& now) override { current_shares = now; }
+  void eval(const record::EvalRecord& record) override {
+    if (first_) trace_.evals.push_back(record);
+  }
+  void saved(int64_t step) override {
+    if (first_) trace_.saved.emplace_back(step, saved_parameters(checkpoint_));
+  }
+  void resumed(const train::ResumePoint& point) override {
+    if (first_) trace_.notes = point.notes;
+  }
+  bool stop_requested() override { return stop_after_ > 0 && now() >= stop_after_; }
+
+  /// The step that is being made or was made last; where workers run free, of this rank's the next.
+  int64_t now() const { return free_ ? done_ + 1 : step_; }
+  std::vector<int64_t> current_shares;
+
+ private:
+  std::vector<double>&losses_, &own_losses_;
+  Trace& trace_;
+  std::filesystem::path checkpoint_;
+  bool first_, free_;
+  int64_t stop_after_, step_ = 0, done_ = 0;
+};
+
+class NoiseByRank : public parallel::Engine {
+ public:
+  NoiseByRank(std::unique_ptr<parallel::Engine> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
+  parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
+                          uint64_t noise_key, const parallel::EngineEvents& events) override {
+    return inner_->run(replica, micro, mix_key(noise_key, rank_), events);
+  }
+
+ private:
+  std::unique_ptr<parallel::Engine> inner_;
+  int rank_;
+};
 
 std::unique_ptr<nn::Model> toy_bert(uint64_t seed, double dropout, bool plain = false) {
   nn::BertConfig config;
@@ -207,7 +211,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   setup.train = toy_data(rig.examples, 17);
   setup.test = toy_data(31, 18);
   setup.metric = toy_metric();
-  LossListener listener(rig, rank == 0, trace, losses);
+  LossListener listener(rig, group.rank(), trace, losses);
   run::AssemblyOptions options;
   options.with_servers = &world;
   options.checkpoint = rig.checkpoint;
@@ -223,7 +227,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
     };
   }
   if (!rig.steps_per_second.empty()) {
-    options.clock = [&] { return static_cast<double>(listener.done + 1) / rig.steps_per_second[rank]; };
+    options.clock = [&] { return static_cast<double>(listener.now()) / rig.steps_per_second[rank]; };
   }
   if (!rig.seconds_per_example.empty()) {
     options.balance =
@@ -283,6 +287,7 @@ Trace train(const Rig& rig) {
   Trace trace;
   const auto workers = static_cast<size_t>(rig.workers);
   trace.parameters.resize(workers);
+  trace.own_losses.resize(workers);
   trace.ended.resize(workers);
   trace.steps.resize(workers);
   const int ranks = rig.workers + static_cast<int>(spec_of(rig).servers());

@@ -52,9 +52,10 @@ struct Rig {
 };
 
 struct Trace {
-  std::vector<double> losses;          ///< global mean, by step
-  std::vector<at::Tensor> parameters;  ///< flat, by rank
-  std::vector<double> bytes{};         ///< sent by rank 0, by step
+  std::vector<double> losses;                     ///< global mean, by step
+  std::vector<at::Tensor> parameters;             ///< flat, by rank
+  std::vector<std::vector<double>> own_losses{};  ///< by rank and step; not a number without examples
+  std::vector<double> bytes{};                    ///< sent by rank 0, by step
   double accuracy = 0;
   std::vector<record::EvalRecord> evals{};
   std::vector<std::pair<int64_t, at::Tensor>> saved{};  ///< steps done and the parameters of each checkpoint

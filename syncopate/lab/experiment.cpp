@@ -79,6 +79,35 @@ std::vector<Experiment::Row> read_rows(const toml::table& file, const char* kind
   return rows;
 }
 
+/// What is compared trains and is tested on the same examples: where one row holds some out for validation,
+/// so do all of its task and data.
+void share_validation(std::vector<Experiment::Row>& rows, const std::filesystem::path& path) {
+  const auto same_data = [](const Experiment::Row& a, const Experiment::Row& b) {
+    return a.spec.task.name == b.spec.task.name && a.spec.task.data == b.spec.task.data;
+  };
+  const auto held_out = [](const Experiment::Row& row) {
+    const spec::RunSpec::Validation validation = row.spec.validation();
+    return validation.share > 0 ? fmt::format("{}", validation.share) : validation.path;
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::string wanted;
+    bool given = false;  // by a row that says so itself
+    for (const Experiment::Row& other : rows) {
+      if (!same_data(rows[i], other) || held_out(other).empty() || given) continue;
+      wanted = held_out(other);
+      given = other.spec.task.validation != "auto";
+    }
+    if (held_out(rows[i]) == wanted) continue;
+    if (rows[i].spec.task.validation != "auto") {
+      throw ConfigError(
+          "{}, row {}: validation is {} here and {} in another row of the same data; rows that are compared "
+          "hold out the same examples",
+          path.string(), i + 1, rows[i].spec.task.validation, wanted);
+    }
+    rows[i].spec.task.validation = wanted;
+  }
+}
+
 }  // namespace
 
 Experiment read_experiment(const std::filesystem::path& path) {
@@ -115,6 +144,7 @@ Experiment read_experiment(const std::filesystem::path& path) {
   for (Experiment::Row& row : experiment.rows) {
     if (!batch_given) row.spec.train.global_batch = largest;
   }
+  share_validation(experiment.rows, path);
   return experiment;
 }
 

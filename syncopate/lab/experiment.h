@@ -41,8 +41,9 @@ struct Experiment {
 };
 
 /// If the file gives no batch size, every row gets the same global batch: sixteen examples per worker of the
-/// row with the most workers. Throws DataError when the file is not TOML, ConfigError for an unknown or bad
-/// setting (with the row), a phase that is not there before it is used, or no rows.
+/// row with the most workers. Where a row holds out examples for validation (because it chooses by them, or
+/// is told to), every row of the same data does. Throws DataError when the file is not TOML, ConfigError for
+/// an unknown or bad setting (with the row), a phase that is not there before it is used, or no rows.
 Experiment read_experiment(const std::filesystem::path& path);
 
 }  // namespace syncopate::lab

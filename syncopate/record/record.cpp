@@ -30,6 +30,13 @@ std::string main_measure(const EvalRecord& record) {
   return record.measures.empty() ? "" : record.measures.begin()->first;
 }
 
+bool better(const EvalRecord& a, const EvalRecord& b) {
+  const std::string measure = main_measure(a);
+  if (measure.empty() || !b.measures.contains(measure)) return a.loss < b.loss;
+  const double ours = a.measures.at(measure), theirs = b.measures.at(measure);
+  return measure == "perplexity" ? ours < theirs : ours > theirs;
+}
+
 Json to_json(const StepRecord& r) {
   return {{"step", r.step},
           {"loss", r.loss},
@@ -44,7 +51,7 @@ Json to_json(const StepRecord& r) {
 }
 
 Json to_json(const EvalRecord& r) {
-  Json json{{"step", r.step}, {"loss", r.loss}};
+  Json json{{"step", r.step}, {"split", r.split}, {"loss", r.loss}};
   for (const auto& [name, value] : r.measures) json[name] = value;
   json["examples"] = r.examples;
   json["seconds"] = r.seconds;
@@ -90,10 +97,13 @@ Json to_json(const RunRecord& r) {
             {"train_seconds", r.train_seconds},
             {"epochs", epochs},
             {"eval", r.eval ? to_json(*r.eval) : Json()},
+            {"keep", r.keep},
+            {"kept_step", r.kept_step},
             {"run_dir", r.run_dir},
             {"data_hash", r.data_hash},
             {"start_hash", r.start_hash},
             {"provenance", to_json(r.provenance)}};
+  if (r.validation) json["validation"] = to_json(*r.validation);
   if (!r.updates.empty()) json["updates"] = r.updates;
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
   if (!r.shares.empty()) json["shares"] = r.shares;
@@ -122,10 +132,11 @@ EvalRecord eval_from_json(const Json& j) {
   j.at("examples").get_to(r.examples);
   r.seconds = number(j.at("seconds"));
   r.model = j.value("model", "");
+  r.split = j.value("split", "test");
   r.confusion = j.value("confusion", std::vector<std::vector<int64_t>>());
   for (const auto& [name, value] : j.items()) {
     if (name != "step" && name != "loss" && name != "examples" && name != "seconds" && name != "model" &&
-        name != "confusion")
+        name != "split" && name != "confusion")
       r.measures[name] = number(value);
   }
   return r;
@@ -163,6 +174,9 @@ RunRecord run_from_json(const Json& j) {
   r.train_seconds = number(j.at("train_seconds"));
   for (const Json& epoch : j.at("epochs")) r.epochs.push_back(epoch_from_json(epoch));
   if (!j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
+  if (j.contains("validation")) r.validation = eval_from_json(j.at("validation"));
+  r.keep = j.value("keep", "last");
+  r.kept_step = j.value("kept_step", r.steps);
   j.at("run_dir").get_to(r.run_dir);
   r.codec = j.value("codec", "none");
   r.data_hash = j.value("data_hash", "");

@@ -28,6 +28,7 @@ struct StepRecord {
 struct EvalRecord {
   int64_t step = 0;
   std::string model;  ///< which model was scored, if workers' models may differ: "average of the workers"
+  std::string split = "test";  ///< of which examples: "test" or "validation"
   double loss = 0;
   int64_t examples = 0;
   double seconds = 0;
@@ -42,6 +43,8 @@ std::string measure_for_people(const std::string& name, double value);
 
 /// The measure that a task is judged by first: exact match's F1, perplexity or accuracy, whichever is there.
 std::string main_measure(const EvalRecord& record);
+/// Whether `a` is the better score by that measure, or by the loss where there is none.
+bool better(const EvalRecord& a, const EvalRecord& b);
 
 struct EpochRecord {
   int64_t epoch = 0;   ///< from 1
@@ -83,7 +86,10 @@ struct RunRecord {
   std::vector<int64_t> shares;  ///< of a global batch, by worker, at the end; empty: equal
   std::string ended = "steps";  ///< why: all its "steps" are made, a "plateau", or the "time limit"
   std::vector<EpochRecord> epochs;
-  std::optional<EvalRecord> eval;
+  std::optional<EvalRecord> eval;        ///< the test split's, of the model that was kept
+  std::optional<EvalRecord> validation;  ///< the validation split's, of the same model; none: no such split
+  std::string keep = "last";             ///< which model was kept: the "last", or the "best" by validation
+  int64_t kept_step = 0;                 ///< steps done when it was made
   std::string run_dir;
   /// Checksums of what was trained and tested on, and of the model before the first step: alike in runs that
   /// can be compared.

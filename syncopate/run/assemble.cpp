@@ -125,6 +125,8 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
                           .loader = loader_,
                           .test = setup_.test.get(),
                           .metric = setup_.metric,
+                          .validation = setup_.validation.get(),
+                          .validation_metric = setup_.validation_metric,
                           .schedule = schedule_,
                           .listener = listener,
                           .loop = strategy_.free != nullptr ? train::free_loop(*strategy_.free)
@@ -141,6 +143,7 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
                                       .plateau_patience = spec_.optim.plateau_patience,
                                       .time_limit = spec_.train.time_limit,
                                       .clock = options_.clock},
+                          .keep_best = spec_.keeps_best(),
                           .balance = balance,
                           .checkpoint = options_.checkpoint,
                           .inputs = options_.inputs,

@@ -95,7 +95,7 @@ void Recorder::epoch(const record::EpochRecord& record) {
   std::string line =
       fmt::format("epoch {} · loss {:.4f} · {:.1f} s", record.epoch, record.loss, record.seconds);
   if (record.eval) {
-    line += fmt::format(" · test loss {:.4f}", record.eval->loss);
+    line += fmt::format(" · {} loss {:.4f}", record.eval->split, record.eval->loss);
     for (const auto& [name, value] : record.eval->measures)
       line += fmt::format(" · {} {}", name, record::measure_for_people(name, value));
   }

@@ -178,8 +178,9 @@ class Worker {
   }
 
   static std::string data_hash(const tasks::TaskSetup& setup) {
-    return fmt::format(
-        "{:016x}", checksum_of(std::vector<uint64_t>{setup.train->fingerprint(), setup.test->fingerprint()}));
+    std::vector<uint64_t> parts{setup.train->fingerprint(), setup.test->fingerprint()};
+    if (setup.validation) parts.push_back(setup.validation->fingerprint());
+    return fmt::format("{:016x}", checksum_of(parts));
   }
 
   /// What was read, which must be alike on all ranks; where it lies may differ.
@@ -188,17 +189,20 @@ class Worker {
       return fmt::format("{} examples with hash {:016x}", set.size(), set.fingerprint());
     };
     return fmt::format(
-        "training data of {}\ntest data of {}\na vocabulary with hash {}\na model to start from with hash "
+        "training data of {}\nvalidation data of {}\ntest data of {}\na vocabulary with hash {}\na model to "
+        "start from with hash "
         "{}\n",
-        data(*setup.train), data(*setup.test), setup.fingerprint.empty() ? "none" : setup.fingerprint,
-        nn::fingerprint(*setup.model));
+        data(*setup.train), setup.validation ? data(*setup.validation) : "none", data(*setup.test),
+        setup.fingerprint.empty() ? "none" : setup.fingerprint, nn::fingerprint(*setup.model));
   }
 
   static nlohmann::ordered_json inputs_of(const tasks::TaskSetup& setup, const std::string& data_hash) {
-    return {{"training examples", setup.train->size()},
-            {"test examples", setup.test->size()},
-            {"data", data_hash},
-            {"vocabulary", setup.fingerprint}};
+    nlohmann::ordered_json inputs{{"training examples", setup.train->size()},
+                                  {"test examples", setup.test->size()},
+                                  {"data", data_hash},
+                                  {"vocabulary", setup.fingerprint}};
+    if (setup.validation) inputs["validation examples"] = setup.validation->size();
+    return inputs;
   }
 
   /// Only now that everything is loaded: a run that cannot begin leaves nothing behind, and one that cannot
@@ -236,10 +240,11 @@ class Worker {
                         ? ""
                         : fmt::format(" by {}", world_.launcher)));
     const bool free = spec_.runs_free();
-    recorder.say(fmt::format("{} training and {} test examples · {} per {} · {} {}s · into {}",
-                             setup.train->size(), setup.test->size(),
-                             spec_.examples_per_step() / (free ? workers() : 1), free ? "update" : "step",
-                             steps, free ? "update" : "step", folder_.path.string()));
+    recorder.say(
+        fmt::format("{} training{} and {} test examples · {} per {} · {} {}s · into {}", setup.train->size(),
+                    setup.validation ? fmt::format(", {} validation", setup.validation->size()) : "",
+                    setup.test->size(), spec_.examples_per_step() / (free ? workers() : 1),
+                    free ? "update" : "step", steps, free ? "update" : "step", folder_.path.string()));
     for (const std::string& note : notes_) recorder.say("note: " + note);
     for (const std::string& note : setup.notes) recorder.say("note: " + note);
   }
@@ -264,6 +269,9 @@ class Worker {
     }
     record.epochs = trained.epochs;
     record.eval = trained.eval;
+    record.validation = trained.validation;
+    record.keep = spec_.keeps_best() ? "best" : "last";
+    record.kept_step = trained.kept_step;
     record.run_dir = folder_.path.string();
     record.init_from = spec_.model.init_from;
     record.device = compute_.device;

@@ -19,6 +19,11 @@ void RunSpec::Task::describe(Fields& fields) {
   fields.add("shuffle", shuffle, "a new order every epoch; false keeps the file's order");
   fields.add("limit", limit, "train on a seeded subset of this many examples; 0: all", "limit");
   fields.add("test_limit", test_limit, "evaluate on the first N test examples; 0: all");
+  fields.add(
+      "validation", validation,
+      "what patience, plateaus and --keep best look at: a share of the training data (0.1), a file, off, "
+      "or auto (0.05 if something looks, else off)",
+      "validation");
   fields.add("mask_rate", mask_rate, "mlm: fraction of the words that are masked");
   fields.add("whole_words", whole_words, "mlm: mask all pieces of a word together");
   fields.add("documents", documents, "mlm, clm: what separates documents: line, blank (blank lines) or auto");
@@ -119,7 +124,7 @@ void RunSpec::Optim::describe(Fields& fields) {
   fields.add("clip", clip, "clip the global gradient norm to this; 0: off", "clip");
   fields.add("label_smoothing", label_smoothing, "label smoothing", "label-smoothing");
   fields.add("plateau_factor", plateau_factor,
-             "multiply the learning rate by this when the test loss stops improving; 1: off");
+             "multiply the learning rate by this when the validation loss stops improving; 1: off");
   fields.add("plateau_patience", plateau_patience, "evaluations without improvement before that");
 }
 
@@ -137,6 +142,10 @@ void RunSpec::Train::describe(Fields& fields) {
              "save-every");
   fields.add("eval_batch", eval_batch, "batch size of evaluations; 0: the task's default");
   fields.add("patience", patience, "stop after N evaluations without improvement; 0: never", "patience");
+  fields.add("keep", keep,
+             "which model is the result: last, best (by the validation split), or auto (best with patience, "
+             "else last)",
+             "keep");
   fields.add("time_limit", time_limit, "stop after this many seconds, with a checkpoint; 0: no limit",
              "time-limit");
   fields.add("balance", balance, "give each worker a share of the global batch that fits its speed",

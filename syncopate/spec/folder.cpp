@@ -194,7 +194,8 @@ void start_folder(const record::RunFolder& folder, RunSpec& spec) {
   } else {
     for (const auto& entry : fs::directory_iterator(folder.path)) {
       const std::string name = entry.path().filename().string();
-      if (name.starts_with("loss_") || name.starts_with("rank") || name.ends_with(".jsonl"))
+      if (name.starts_with("loss_") || name.starts_with("rank") || name.starts_with("best-") ||
+          name.ends_with(".jsonl"))
         fs::remove(entry.path());
     }
   }

@@ -29,6 +29,26 @@ std::string RunSpec::name() {
                      fields().hash().substr(0, 8));
 }
 
+bool RunSpec::chooses() const { return train.patience > 0 || optim.plateau_factor < 1 || keeps_best(); }
+
+bool RunSpec::keeps_best() const {
+  return train.keep == "best" || (train.keep == "auto" && train.patience > 0);
+}
+
+RunSpec::Validation RunSpec::validation() const {
+  constexpr double kUsualShare = 0.05;
+  if (task.validation == "auto") return {.share = chooses() ? kUsualShare : 0, .path = {}};
+  if (task.validation == "off") return {};
+  const auto share = parse_number(task.validation);
+  if (!share) return {.share = 0, .path = task.validation};
+  if (!(*share > 0 && *share < 1)) {
+    throw ConfigError(
+        "--validation must be auto, off, a share of the training data above 0 and below 1, or a file; got {}",
+        task.validation);
+  }
+  return {.share = *share, .path = {}};
+}
+
 bool RunSpec::runs_free() const {
   // A parameter server that waits for every worker in every step is an all-reduce by other means.
   const StrategyInfo& info = strategy_info(strategy.name);
@@ -108,9 +128,11 @@ Change change_on_resume(const std::string& field) {
   static const std::set<std::string> nothing{"comm.timeout",     "comm.fault",       "comm.slow",
                                              "strategy.servers", "compute.threads",  "compute.loader_threads",
                                              "train.save_every", "train.eval_batch", "train.eval_every",
-                                             "task.data",        "model.vocab",      "comm.workers"};
+                                             "task.data",        "model.vocab",      "comm.workers",
+                                             "task.validation"};
   static const std::set<std::string> extends{"train.steps",      "train.epochs",  "train.patience",
-                                             "train.time_limit", "model.dropout", "model.inner_dropout"};
+                                             "train.time_limit", "model.dropout", "model.inner_dropout",
+                                             "train.keep"};
   if (nothing.contains(field)) return Change::kNothing;
   const bool rate = field.starts_with("optim.") && field != "optim.name";
   return rate || extends.contains(field) ? Change::kExtends : Change::kRefused;

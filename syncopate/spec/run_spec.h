@@ -24,6 +24,7 @@ struct RunSpec {
     bool shuffle = true;
     int64_t limit = 0;
     int64_t test_limit = 0;
+    std::string validation = "auto";
     double mask_rate = 0.15;
     bool whole_words = false;
     std::string documents = "auto";
@@ -115,6 +116,7 @@ struct RunSpec {
     int64_t save_every = 0;
     int64_t eval_batch = 0;
     int64_t patience = 0;
+    std::string keep = "auto";
     double time_limit = 0;
     bool balance = false;
     int64_t balance_every = 32;
@@ -145,6 +147,16 @@ struct RunSpec {
 
   int64_t max_length() const;  ///< tokens of an example: as set, or the task's usual number
   int64_t eval_batch() const;  ///< likewise
+
+  bool chooses() const;     ///< something about the run depends on evaluations while it goes on
+  bool keeps_best() const;  ///< the model that is the result is the best of those evaluated, not the last
+  /// What choices look at: neither of both: the run has none.
+  struct Validation {
+    double share = 0;  ///< of the training data
+    std::string path;  ///< a file or folder of the task's form
+    bool on() const { return share > 0 || !path.empty(); }
+  };
+  Validation validation() const;  ///< throws ConfigError
 
   bool runs_free() const;              ///< workers update when they are ready, without waiting for each other
   int64_t servers() const;             ///< processes beside the workers that hold the model

@@ -232,6 +232,14 @@ void require_training(const RunSpec& spec) {
   if (train.epochs < 0 || train.steps < 0) throw ConfigError("--epochs and --steps must be 1 or more");
   if (train.epochs > 0 && train.steps > 0)
     throw ConfigError("--epochs and --steps exclude each other; give one of them");
+  require_one_of("--keep", train.keep, {"auto", "best", "last"});
+  if (spec.chooses() && !spec.validation().on()) {
+    throw ConfigError(
+        "{} would choose by the test split without a validation split; leave --validation off out",
+        train.patience > 0  ? "--patience"
+        : spec.keeps_best() ? "--keep best"
+                            : "optim.plateau_factor");
+  }
   require_at_least("--save-every", train.save_every, 0);
   require_at_least("train.eval_batch", train.eval_batch, 0);
   if (train.eval_every != "epoch" && parse_integer(train.eval_every).value_or(0) < 1) {

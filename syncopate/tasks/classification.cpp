@@ -60,6 +60,15 @@ TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
   corpora::TextTask task = corpora::load_task(source_of(spec.task.name, spec.task.data, spec.task.columns()),
                                               corpora::Purpose::kTrain);
+  std::vector<corpora::TextExample> validation = hold_out_validation(
+      task.train, spec,
+      [](const corpora::TextExample& example) { return corpora::validation_key(example.a, example.b); },
+      "examples", task.notes);
+  if (const std::string path = spec.validation().path; !path.empty()) {
+    corpora::TextSource source = source_of(spec.task.name, path, spec.task.columns());
+    source.labels = task.labels;
+    validation = corpora::load_task(source, corpora::Purpose::kEvaluate).test;
+  }
   keep_subset(task.train, spec);
   keep_first(task.test, spec);
   TaskSetup made;
@@ -77,6 +86,11 @@ TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group) {
   made.train = std::make_shared<data::TextDataset>(task.train, *tokenizer, max_length);
   made.test = std::make_shared<data::TextDataset>(task.test, *tokenizer, max_length);
   made.metric = metric_of(task);
+  if (!validation.empty()) {
+    made.validation = std::make_shared<data::TextDataset>(validation, *tokenizer, max_length);
+    task.parts.clear();  // they are the test split's
+    made.validation_metric = metric_of(task);
+  }
   set_vocabulary(made, model, tokenizer, max_length);
   return made;
 }

@@ -113,6 +113,11 @@ int64_t scored_length(const spec::ScoreSpec& spec, int64_t positions) {
   return length;
 }
 
+std::string validation_note(size_t held_out, size_t of, const std::string& unit) {
+  return fmt::format("{} of {} {} are held out of training as the validation split, by their content",
+                     held_out, of, unit);
+}
+
 std::string fingerprint_of(const std::vector<std::string>& words) {
   return fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(words, "\n"))));
 }

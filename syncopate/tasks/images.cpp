@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/corpora/images/cifar10.h"
@@ -19,6 +20,41 @@ namespace {
 
 train::MakeMetric metric_of(const corpora::ImageTask& task) {
   return train::classification({.classes = static_cast<int64_t>(task.labels.size()), .top = 5, .parts = {}});
+}
+
+/// The images of the validation split, as a test split of their own: held out of `task.train`, or those of a
+/// file; null: it is off.
+std::shared_ptr<const corpora::ImageTask> validation_of(corpora::ImageTask& task, const spec::RunSpec& spec) {
+  const spec::RunSpec::Validation validation = spec.validation();
+  if (!validation.on()) return nullptr;
+  if (!validation.path.empty()) {
+    return std::make_shared<const corpora::ImageTask>(
+        load_images(spec.task.name, validation.path, corpora::Purpose::kEvaluate));
+  }
+  const auto image = static_cast<size_t>(task.pixels());
+  std::vector<uint64_t> keys;
+  for (size_t i = 0; i < task.train.labels.size(); ++i) {
+    const char* const pixels = reinterpret_cast<const char*>(task.train.pixels.data());
+    keys.push_back(corpora::validation_key({pixels + i * image, image}));
+  }
+  const std::vector<char> held = corpora::held_out_for_validation(keys, validation.share);
+  auto made = std::make_shared<corpora::ImageTask>(corpora::ImageTask{.name = task.name,
+                                                                      .channels = task.channels,
+                                                                      .height = task.height,
+                                                                      .width = task.width,
+                                                                      .labels = task.labels,
+                                                                      .train = {},
+                                                                      .test = {},
+                                                                      .notes = {}});
+  const corpora::ImageSet all = std::exchange(task.train, {});
+  for (size_t i = 0; i < held.size(); ++i) {
+    corpora::ImageSet& into = held[i] != 0 ? made->test : task.train;
+    const auto begin = all.pixels.begin() + static_cast<std::ptrdiff_t>(i * image);
+    into.pixels.insert(into.pixels.end(), begin, begin + static_cast<std::ptrdiff_t>(image));
+    into.labels.push_back(all.labels[i]);
+  }
+  task.notes.push_back(validation_note(made->test.labels.size(), keys.size(), "images"));
+  return made;
 }
 
 void require_images_fit(const corpora::ImageTask& task, const nn::ResNetConfig& config,
@@ -45,8 +81,9 @@ corpora::ImageTask load_images(const std::string& task, const std::string& path,
 
 TaskSetup make_images(const spec::RunSpec& spec, comm::Group&) {
   const Start start = find_start(spec);
-  const auto task = std::make_shared<const corpora::ImageTask>(
-      load_images(spec.task.name, spec.task.data, corpora::Purpose::kTrain));
+  corpora::ImageTask loaded_task = load_images(spec.task.name, spec.task.data, corpora::Purpose::kTrain);
+  const auto validation = validation_of(loaded_task, spec);
+  const auto task = std::make_shared<const corpora::ImageTask>(std::move(loaded_task));
   const corpora::Normalisation normalisation = corpora::normalisation_of(task->train, task->channels);
   const auto labels = static_cast<int64_t>(task->labels.size());
   TaskSetup made;
@@ -88,6 +125,15 @@ TaskSetup make_images(const spec::RunSpec& spec, comm::Group&) {
   made.test =
       first_of(std::make_shared<data::ImageDataset>(task, data::ImageDataset::Split::kTest, plain), spec);
   made.metric = metric_of(*task);
+  if (validation != nullptr) {
+    if (validation->channels != task->channels || validation->labels != task->labels) {
+      throw DataError("{} does not hold images of the same kind and classes as the training data",
+                      spec.validation().path);
+    }
+    made.validation =
+        std::make_shared<data::ImageDataset>(validation, data::ImageDataset::Split::kTest, plain);
+    made.validation_metric = made.metric;
+  }
   made.save = [&model](const std::filesystem::path& folder) { nn::save_resnet(folder, model); };
   if (spec.model.batch_norm == "sync") {
     made.connect = [&model](comm::Group& group) {

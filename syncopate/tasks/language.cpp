@@ -14,6 +14,20 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& documents
   return {documents.begin(), documents.end()};
 }
 
+std::vector<std::string> validation_of(corpora::Corpus& corpus, const spec::RunSpec& spec) {
+  const spec::RunSpec::Validation validation = spec.validation();
+  if (!validation.path.empty()) {
+    corpora::CorpusSource source = corpus_of(spec);
+    source.path = validation.path;
+    return corpora::load_corpus(source, corpora::Purpose::kEvaluate).test;
+  }
+  if (!validation.on()) return {};
+  std::string unit;
+  std::vector<std::string> held = corpora::hold_out_documents(corpus.train, validation.share, unit);
+  corpus.notes.push_back(validation_note(held.size(), held.size() + corpus.train.size(), unit));
+  return held;
+}
+
 std::vector<std::string> prompts_of(const spec::ScoreSpec& spec) {
   if (!spec.prompts.empty()) return spec.prompts;
   if (spec.data.empty()) {

@@ -51,7 +51,8 @@ std::string fill(nn::BertMaskedLm& model, const text::WordPiece& tokenizer, cons
 
 TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
-  const corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), corpora::Purpose::kTrain);
+  corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), corpora::Purpose::kTrain);
+  const std::vector<std::string> validation = validation_of(corpus, spec);
   const std::shared_ptr<text::WordPiece> tokenizer =
       find_vocabulary(spec, start, views_of(corpus.train), group);
   const int64_t max_length = spec.max_length();
@@ -68,6 +69,10 @@ TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group) {
   made.test = first_of(std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer, masks), spec);
   made.model = std::move(loaded.model);
   made.metric = train::perplexity(false);
+  if (!validation.empty()) {
+    made.validation = std::make_shared<data::MaskedDataset>(validation, *tokenizer, masks);
+    made.validation_metric = made.metric;
+  }
   set_vocabulary(made, model, tokenizer, max_length);
   return made;
 }

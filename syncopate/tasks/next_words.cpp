@@ -48,7 +48,8 @@ TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
     throw ConfigError("--label-smoothing does nothing for clm; leave it out");
   }
   const Start start = find_start(spec);
-  const corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), corpora::Purpose::kTrain);
+  corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), corpora::Purpose::kTrain);
+  const std::vector<std::string> validation = validation_of(corpus, spec);
   const auto pieces = std::make_shared<text::ByteBpe>(find_pieces(spec, start, corpus.train, group));
   const int64_t max_length = spec.max_length();
   TaskSetup made;
@@ -78,6 +79,10 @@ TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
   made.test = first_of(std::make_shared<data::CausalDataset>(corpus.test, *pieces, max_length), spec);
   made.model = std::move(owned);
   made.metric = train::perplexity(true);
+  if (!validation.empty()) {
+    made.validation = std::make_shared<data::CausalDataset>(validation, *pieces, max_length);
+    made.validation_metric = made.metric;
+  }
   made.save = [&model, pieces, max_length](const std::filesystem::path& folder) {
     nn::save_gpt(folder, model);
     pieces->save(folder);

@@ -37,6 +37,18 @@ corpora::SquadTask load_questions(const std::string& task, const std::string& pa
 TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
   corpora::SquadTask task = load_questions(spec.task.name, spec.task.data, corpora::Purpose::kTrain);
+  corpora::SquadTask validation;
+  validation.test = hold_out_validation(
+      task.train, spec,
+      [&](const corpora::Question& question) {  // a paragraph's questions fall on one side
+        return corpora::validation_key(task.contexts[static_cast<size_t>(question.context)]);
+      },
+      "questions", task.notes);
+  if (const std::string path = spec.validation().path; !path.empty()) {
+    validation = load_questions(spec.task.name, path, corpora::Purpose::kEvaluate);
+  } else if (!validation.test.empty()) {
+    validation.contexts = task.contexts;
+  }
   keep_subset(task.train, spec);
   keep_first(task.test, spec);
   const std::shared_ptr<text::WordPiece> tokenizer = find_vocabulary(spec, start, texts_of(task), group);
@@ -51,6 +63,12 @@ TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
   const auto test = std::make_shared<data::SquadDataset>(task.test, task.contexts, *tokenizer, windows);
   made.test = test;
   made.metric = train::squad(test, std::move(task.test));
+  if (!validation.test.empty()) {
+    const auto held =
+        std::make_shared<data::SquadDataset>(validation.test, validation.contexts, *tokenizer, windows);
+    made.validation = held;
+    made.validation_metric = train::squad(held, std::move(validation.test));
+  }
   made.model = std::move(loaded.model);
   set_vocabulary(made, model, tokenizer, max_length);
   return made;

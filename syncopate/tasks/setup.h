@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "syncopate/comm/group.h"
+#include "syncopate/corpora/validation.h"
 #include "syncopate/data/dataset.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/spec/score_spec.h"
@@ -24,6 +25,8 @@ struct TaskSetup {
   std::unique_ptr<nn::Model> model;
   std::shared_ptr<const data::Dataset> train, test;
   train::MakeMetric metric;
+  std::shared_ptr<const data::Dataset> validation;  ///< none where nothing was held out for it
+  train::MakeMetric validation_metric;
   /// Writes the model and what it needs to be used (a Hugging Face folder) into an empty folder.
   std::function<void(const std::filesystem::path&)> save;
   /// Lets a model that computes together with other ranks reach them; empty: none does. Called once, before
@@ -118,6 +121,23 @@ std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Datase
 /// A seeded choice of `limit` of `size` numbers, ascending; all of them when limit is 0 or not below size.
 /// The same for every strategy and number of workers.
 std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed);
+
+/// For the user: that so many of the training data became the validation split.
+std::string validation_note(size_t held_out, size_t of, const std::string& unit);
+
+/// Takes the share of task.validation out of `items`, by `key` of an item (corpora::validation_key); empty
+/// where the split is off or a file. Before --limit: the same examples are held out for every seed.
+template <typename Item, typename Key>
+std::vector<Item> hold_out_validation(std::vector<Item>& items, const spec::RunSpec& spec, const Key& key,
+                                      const std::string& unit, std::vector<std::string>& notes) {
+  const double share = spec.validation().share;
+  if (share == 0) return {};
+  std::vector<uint64_t> keys;
+  for (const Item& item : items) keys.push_back(key(item));
+  std::vector<Item> held = corpora::take_out(items, corpora::held_out_for_validation(keys, share));
+  notes.push_back(validation_note(held.size(), keys.size(), unit));
+  return held;
+}
 
 /// Keeps of `items` the seeded subset of --limit.
 template <typename Item>

@@ -60,23 +60,6 @@ std::vector<std::vector<StateTensor>> described(comm::Group& group, const std::v
   return all;
 }
 
-/// Work of rank 0; where it fails, every rank throws its sentence. Collective.
-template <typename Work>
-void together(comm::Group& group, const Work& of_rank_zero) {
-  std::string failure;
-  if (group.rank() == 0) {
-    try {
-      of_rank_zero();
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-  }
-  failure = comm::broadcast_text(group, failure, 0);
-  if (failure.empty()) return;
-  group.barrier();  // who throws may be gone at once: all have heard
-  throw DataError("{}", failure);
-}
-
 /// One checkpoint on its way into the parts.
 class Restoring {
  public:
@@ -86,7 +69,7 @@ class Restoring {
   /// Reads the file and sees that all of it has its place. Collective.
   Json read(const std::filesystem::path& path) {
     Checkpoint file;
-    together(group_, [&] {
+    at_rank_zero(group_, [&] {
       file = load_checkpoint(path);
       for (const auto& [name, tensor] : file.tensors) saved_[name] = tensor;
       ranks_before_ = file.state.at("ranks");
@@ -216,7 +199,22 @@ void save_checkpoint(const std::filesystem::path& path, comm::Group& group, Chec
       if (group.rank() == 0) file.tensors.push_back({name_in_file(theirs[i], owner, group.size()), value});
     }
   }
-  together(group, [&] { save_checkpoint(path, file); });
+  at_rank_zero(group, [&] { save_checkpoint(path, file); });
+}
+
+void at_rank_zero(comm::Group& group, const std::function<void()>& work) {
+  std::string failure;
+  if (group.rank() == 0) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  }
+  failure = comm::broadcast_text(group, failure, 0);
+  if (failure.empty()) return;
+  group.barrier();  // who throws may be gone at once: all have heard
+  throw DataError("{}", failure);
 }
 
 Resumption restore_checkpoint(const std::filesystem::path& path, comm::Group& group, CheckpointParts parts) {

@@ -61,6 +61,9 @@ class ValuesPart : public CheckpointPart {
   Restore restore_;
 };
 
+/// Work of rank 0; where it fails, every rank throws its sentence as a DataError. Collective.
+void at_rank_zero(comm::Group& group, const std::function<void()>& work);
+
 /// Writes the file. Collective. Throws DataError, on every rank, when the disk is full; the old checkpoint
 /// then still stands.
 void save_checkpoint(const std::filesystem::path& path, comm::Group& group, CheckpointParts parts);

@@ -5,9 +5,9 @@
 
 namespace syncopate::train {
 
-void Control::evaluated(double test_loss) {
-  if (test_loss < best_) {
-    best_ = test_loss;
+void Control::evaluated(double loss) {
+  if (loss < best_) {
+    best_ = loss;
     waited_ = since_cut_ = 0;
     return;
   }

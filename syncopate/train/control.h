@@ -11,21 +11,21 @@
 namespace syncopate::train {
 
 struct ControlOptions {
-  int64_t patience = 0;       ///< evaluations without a better test loss before the run ends; 0: no end
+  int64_t patience = 0;       ///< evaluations without a better loss before the run ends; 0: no end
   double plateau_factor = 1;  ///< of the learning rate after so many as `plateau_patience`; 1: off
   int64_t plateau_patience = 2;
   double time_limit = 0;            ///< seconds of the whole run, interruptions apart; 0: none
   std::function<double()> clock{};  ///< seconds since this process began the run; empty: a stopwatch
 };
 
-/// What changes the course of a run while it goes on, beside its settings: a test loss that gets no better,
-/// and time. Every rank has one. Evaluations give every rank the same loss, so all decide alike without a
-/// word; clocks differ, so `time_is_up` is a question to put to rank 0. Part of a checkpoint.
+/// What changes the course of a run while it goes on, beside its settings: a loss that gets no better in
+/// evaluations, and time. Every rank has one. Evaluations give every rank the same loss, so all decide alike
+/// without a word; clocks differ, so `time_is_up` is a question to put to rank 0. Part of a checkpoint.
 class Control {
  public:
   explicit Control(ControlOptions options) : options_(std::move(options)) {}
 
-  void evaluated(double test_loss);
+  void evaluated(double loss);
   bool out_of_patience() const { return options_.patience > 0 && waited_ >= options_.patience; }
   double rate_factor() const { return rate_factor_; }  ///< of what the schedule says
 

@@ -51,9 +51,11 @@ record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm
   const double count = std::accumulate(counts, counts + batches, 0.0);
   if (count == 0 && dataset.size() > 0) {
     throw DataError(
-        "the test data have nothing to score: no word of them is known; does the vocabulary fit them?");
+        "the {} data have nothing to score: no word of them is known; does the vocabulary fit them?",
+        options.split);
   }
   record::EvalRecord record;
+  record.split = options.split;
   record.loss = loss / std::max(1.0, count);
   record.examples = dataset.size();
   // Answers taken from what is no number mean nothing (and cannot be sent as text): every rank sees that.

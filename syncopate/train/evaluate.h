@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "syncopate/comm/group.h"
 #include "syncopate/data/dataset.h"
@@ -14,6 +15,7 @@ namespace syncopate::train {
 struct EvalOptions {
   int64_t batch_size = 64;
   tensor::Precision precision = tensor::Precision::kFp32;
+  std::string split = "test";  ///< what the examples are, for the record
 };
 
 /// Calls `use(output, batch)` for every batch of `first..last-1`, in order, with dropout off and no

@@ -12,11 +12,11 @@
 namespace syncopate::train {
 namespace {
 
-[[noreturn]] void diverged(int64_t step) {
+[[noreturn]] void diverged(const std::string& split, int64_t step) {
   throw DivergedError(
-      "the test loss after step {} is not a number; try a smaller learning rate, a longer warm-up or "
+      "the {} loss after step {} is not a number; try a smaller learning rate, a longer warm-up or "
       "clipping",
-      step);
+      split, step);
 }
 
 }  // namespace
@@ -25,6 +25,11 @@ Trainer::Trainer(Parts parts, TrainerOptions options)
     : parts_(parts), options_(std::move(options)), control_(options_.control) {
   if (options_.balance) {
     balance_.emplace(parts_.mesh.replicas, parts_.loader.global_batch(), *options_.balance);
+  }
+  if (options_.keep_best) {
+    check(parts_.validation != nullptr && !options_.checkpoint.empty(),
+          "the best model is chosen by a validation set and kept in a file");
+    best_.emplace(options_.checkpoint, parts_.mesh.world);
   }
   loop_ = parts_.loop({.replica = parts_.replica,
                        .engine = parts_.engine,
@@ -65,7 +70,7 @@ TrainResult Trainer::run(bool resume) {
     // Before the epoch that the steps reached into is closed: a longer run goes on in it.
     if (result_.steps > first) save(result_.steps);
     if (sums_.count > 0) end_of_epoch(result_.steps);
-    settle();
+    conclude();
   }
   result_.bytes_sent = bytes_sent_by_all();
   if (balance_) result_.shares = balance_->shares();
@@ -147,31 +152,58 @@ void Trainer::end_of_epoch(int64_t steps_done) {
   record.epoch = sums_.epoch + 1;
   record.seconds = sums_.seconds;
   record.loss = sums_.loss / sums_.count;
-  if (eval_step_ == steps_done) record.eval = result_.eval;
+  if (eval_step_ == steps_done) record.eval = last_eval_;
   result_.epochs.push_back(record);
   sums_ = {.epoch = sums_.epoch + 1};
   parts_.listener.epoch(record);
 }
 
+record::EvalRecord Trainer::score(bool on_validation, int64_t steps_done, const std::string& model) {
+  const data::Dataset& examples = on_validation ? *parts_.validation : *parts_.test;
+  const auto metric = on_validation ? parts_.validation_metric() : parts_.metric();
+  record::EvalRecord record = evaluate(parts_.replica.model, examples, parts_.mesh.world, *metric,
+                                       {.batch_size = options_.eval_batch,
+                                        .precision = parts_.replica.precision,
+                                        .split = on_validation ? "validation" : "test"});
+  record.model = model;
+  record.step = steps_done;
+  if (!std::isfinite(record.loss)) diverged(record.split, steps_done);
+  return record;
+}
+
 void Trainer::evaluate_now(int64_t steps_done) {
-  if (parts_.test == nullptr || eval_step_ == steps_done) return;
+  const bool on_validation = parts_.validation != nullptr;
+  if ((parts_.test == nullptr && !on_validation) || eval_step_ == steps_done) return;
   parts_.listener.phase(steps_done, "evaluation");
-  record::EvalRecord record;
   {
     const train::Trained all = trained();
     const parallel::AsSettled settled(all.strategy, all.replica, all.group, all.buffers);
-    const auto metric = parts_.metric();
-    record = evaluate(parts_.replica.model, *parts_.test, parts_.mesh.world, *metric,
-                      {.batch_size = options_.eval_batch, .precision = parts_.replica.precision});
-    record.model = settled.model();
+    last_eval_ = score(on_validation, steps_done, settled.model());
+    if (best_) best_->offer(parts_.replica.model, *last_eval_);
   }
-  if (!std::isfinite(record.loss)) diverged(steps_done);
-  record.step = steps_done;
-  control_.evaluated(record.loss);
-  result_.eval = record;
+  control_.evaluated(last_eval_->loss);
   eval_step_ = steps_done;
   ++evals_;
-  parts_.listener.eval(record);
+  parts_.listener.eval(*last_eval_);
+}
+
+void Trainer::conclude() {
+  const parallel::Settled settled = settle();
+  result_.kept_step = result_.steps;
+  if (parts_.validation == nullptr) {
+    result_.eval = last_eval_;
+    return;
+  }
+  result_.validation = last_eval_;
+  if (best_) {
+    best_->load(parts_.replica.model);
+    result_.validation = best_->eval();
+    result_.kept_step = best_->eval()->step;
+  }
+  if (parts_.test == nullptr) return;
+  parts_.listener.phase(result_.steps, "evaluation");
+  result_.eval = score(false, result_.kept_step, best_ ? best_->eval()->model : settled.model);
+  parts_.listener.eval(*result_.eval);
 }
 
 void Trainer::save(int64_t steps_done) {
@@ -180,6 +212,7 @@ void Trainer::save(int64_t steps_done) {
   ValuesPart own("trainer", [this] { return progress(); }, {});
   ReplicaParts replica(trained());
   save_checkpoint(options_.checkpoint, parts_.mesh.world, replica.and_then(own));
+  if (best_) best_->saved();
   parts_.listener.saved(steps_done);
 }
 
@@ -198,7 +231,7 @@ nlohmann::ordered_json Trainer::progress() {
       {"updates", loop_->updates()},
       {"evals", evals_},
       {"control", control_.state()},
-      {"eval", result_.eval ? record::to_json(*result_.eval) : nlohmann::ordered_json()},
+      {"eval", last_eval_ ? record::to_json(*last_eval_) : nlohmann::ordered_json()},
       {"epoch", sums_.epoch},
       {"epoch_loss", sums_.loss},
       {"epoch_count", sums_.count},
@@ -207,6 +240,7 @@ nlohmann::ordered_json Trainer::progress() {
       {"inputs", options_.inputs},
       {"environment", options_.environment}};
   if (balance_) progress["shares"] = balance_->shares();
+  if (best_) progress["best"] = best_->state();
   return progress;
 }
 
@@ -256,9 +290,10 @@ void Trainer::go_on_from(const nlohmann::ordered_json& progress, Resumption& how
   control_.restore(progress.at("control"));
   evals_ = progress.at("evals");
   if (!progress.at("eval").is_null()) {
-    result_.eval = record::eval_from_json(progress.at("eval"));
-    eval_step_ = result_.eval->step == before ? result_.steps : -1;
+    last_eval_ = record::eval_from_json(progress.at("eval"));
+    eval_step_ = last_eval_->step == before ? result_.steps : -1;
   }
+  if (best_) best_->restore(progress.value("best", nlohmann::ordered_json()));
   for (const auto& epoch : progress.at("epochs")) result_.epochs.push_back(record::epoch_from_json(epoch));
   for (const auto& [name, value] : progress.at("environment").items()) {
     const auto now = options_.environment.value(name, nlohmann::ordered_json());

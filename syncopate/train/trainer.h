@@ -11,6 +11,7 @@
 #include "syncopate/data/dataset.h"
 #include "syncopate/record/record.h"
 #include "syncopate/train/balance.h"
+#include "syncopate/train/best_model.h"
 #include "syncopate/train/control.h"
 #include "syncopate/train/listener.h"
 #include "syncopate/train/loop.h"
@@ -28,6 +29,8 @@ struct TrainerOptions {
   bool broadcast_buffers = false;  ///< every step begins with rank 0's buffers (batch norms' statistics)
   uint64_t seed = 0;
   ControlOptions control{};
+  bool keep_best =
+      false;  ///< the result is the best model by the validation set; needs that and a checkpoint
   std::optional<BalanceOptions> balance{};  ///< none: every worker has the same share of a batch
   std::filesystem::path checkpoint;         ///< empty: none
   nlohmann::ordered_json inputs;            ///< what a run that resumes must have in common: data, vocabulary
@@ -39,10 +42,12 @@ struct TrainResult {
   bool interrupted = false;
   std::string ended = "steps";  ///< why it ended: all its "steps" are made, a "plateau", or the "time limit"
   std::vector<record::EpochRecord> epochs;
-  std::optional<record::EvalRecord> eval;  ///< of the final parameters
-  int64_t skipped = 0;                     ///< steps left out because an fp16 gradient overflowed
-  double bytes_sent = 0;                   ///< by all ranks together, in all steps
-  double seconds = 0;                      ///< in steps, as the clock on the wall has it
+  std::optional<record::EvalRecord> eval;        ///< the test set's, of the model that was kept
+  std::optional<record::EvalRecord> validation;  ///< the validation set's, of the same
+  int64_t kept_step = 0;                         ///< steps done when that model was made
+  int64_t skipped = 0;                           ///< steps left out because an fp16 gradient overflowed
+  double bytes_sent = 0;                         ///< by all ranks together, in all steps
+  double seconds = 0;                            ///< in steps, as the clock on the wall has it
   /// Where workers run free, by worker: how many updates it made (those count that are no more), and how
   /// stale they were.
   std::vector<int64_t> updates;
@@ -63,6 +68,10 @@ class Trainer {
     data::Loader& loader;
     const data::Dataset* test = nullptr;  ///< null: no evaluation
     MakeMetric metric;                    ///< of the test set
+    /// What evaluations during training, and with them all choices, look at; the test set is scored once, at
+    /// the end, then. Null: the test set is all there is.
+    const data::Dataset* validation = nullptr;
+    MakeMetric validation_metric{};
     const optim::Schedule& schedule;
     Listener& listener;
     MakeLoop loop = lockstep_loop;
@@ -84,6 +93,8 @@ class Trainer {
   bool ends_early();  ///< notes why; alike on all ranks
   void end_of_epoch(int64_t steps_done);
   void evaluate_now(int64_t steps_done);
+  void conclude();  ///< the model that is kept is every replica's, and is scored; collective
+  record::EvalRecord score(bool on_validation, int64_t steps_done, const std::string& model);
   void save(int64_t steps_done);
   int64_t restore();
   nlohmann::ordered_json progress();  ///< what a checkpoint holds beside replica and strategy; collective
@@ -113,7 +124,9 @@ class Trainer {
   double bytes_sent_ = 0;    ///< by this rank, in the steps of this process
   double bytes_before_ = 0;  ///< by all ranks, before the checkpoint
   int64_t evals_ = 0;
-  int64_t eval_step_ = -1;  ///< steps done when result_.eval was taken
+  std::optional<record::EvalRecord> last_eval_;
+  int64_t eval_step_ = -1;         ///< steps done when that was taken
+  std::optional<BestModel> best_;  ///< none: the last is kept
   bool epoch_ended_ = false;
 };
 

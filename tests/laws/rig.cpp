@@ -115,6 +115,7 @@ spec::RunSpec spec_of(const Rig& rig) {
   spec.train.save_every = rig.save_every;
   spec.train.eval_batch = kEvalBatch;
   spec.train.patience = rig.patience;
+  spec.train.keep = rig.keep;
   spec.train.time_limit = rig.time_limit;
   return spec;
 }
@@ -211,6 +212,10 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   setup.train = toy_data(rig.examples, 17);
   setup.test = toy_data(31, 18);
   setup.metric = toy_metric();
+  if (spec.validation().on()) {
+    setup.validation = toy_data(23, 19);
+    setup.validation_metric = toy_metric();
+  }
   LossListener listener(rig, group.rank(), trace, losses);
   run::AssemblyOptions options;
   options.with_servers = &world;
@@ -247,6 +252,9 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   trace.start_hash = result.start_hash;
   trace.updates = result.updates;
   trace.staleness = result.staleness;
+  trace.test = result.eval;
+  trace.validation = result.validation;
+  trace.kept_step = result.kept_step;
   if (!result.eval) return;
   trace.accuracy = result.eval->measures.at("accuracy");
   trace.evaluated = result.eval->model;

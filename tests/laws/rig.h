@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct Rig {
   std::vector<double> seconds_per_example{};
   int64_t balance_every = 16;
   int64_t patience = 0;
+  std::string keep = std::string("last");
   double plateau_factor = 1;
   double time_limit = 0;
   /// By rank: how many steps its clock sees pass in a second; with time_limit.
@@ -68,6 +70,8 @@ struct Trace {
   std::vector<int64_t> steps{};      ///< by rank
   std::vector<std::string> notes{};  ///< of a run that resumed
   std::string start_hash{};
+  std::optional<record::EvalRecord> test{}, validation{};  ///< of the model that was kept
+  int64_t kept_step = 0;
 };
 
 /// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// A validation split: a share of the training data, chosen by content, that a run looks at instead of the
+// test split when it chooses (when to stop, which model to keep).
+namespace syncopate::corpora {
+
+/// What decides on which side content falls. Two texts: those of a pair.
+uint64_t validation_key(std::string_view content, std::string_view second = {});
+
+/// Which examples are held out, one flag for each: about `share` of them, one at least. It depends on the
+/// keys alone, not on their order, and equal keys fall on one side. Throws DataError when that leaves nothing
+/// on one of the sides.
+std::vector<char> held_out_for_validation(const std::vector<uint64_t>& keys, double share);
+
+/// Moves the items whose flag is set out of `items`; both keep their order.
+template <typename Item>
+std::vector<Item> take_out(std::vector<Item>& items, const std::vector<char>& flags) {
+  std::vector<Item> taken, left;
+  for (size_t i = 0; i < items.size(); ++i) (flags[i] != 0 ? taken : left).push_back(std::move(items[i]));
+  items = std::move(left);
+  return taken;
+}
+
+/// Holds out documents or, where they are so few that a share of them would be a matter of luck, blocks of
+/// their text; what is left of a document between two of those is a document of its own. Returns what is held
+/// out; `unit` says of what it is a share: "documents" or "blocks of text".
+std::vector<std::string> hold_out_documents(std::vector<std::string>& documents, double share,
+                                            std::string& unit);
+
+}  // namespace syncopate::corpora

@@ -1,0 +1,91 @@
+#include "syncopate/train/best_model.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/train/checkpoint.h"
+#include "syncopate/train/checkpoint_parts.h"
+
+namespace syncopate::train {
+namespace {
+
+std::vector<tensor::NamedTensor> tensors_of(const nn::Model& model) {
+  std::vector<tensor::NamedTensor> all;
+  for (const auto& [name, tensor] : model.parameters()) all.push_back({"model." + name, tensor});
+  for (const auto& [name, tensor] : model.buffers()) all.push_back({"buffer." + name, tensor});
+  return all;
+}
+
+}  // namespace
+
+std::filesystem::path BestModel::path_of(int64_t step) const {
+  return folder_ / fmt::format("best-{}.safetensors", step);
+}
+
+void BestModel::offer(const nn::Model& model, const record::EvalRecord& eval) {
+  if (best_ && !record::better(eval, *best_)) return;
+  best_ = eval;
+  at_rank_zero(group_, [&] {
+    save_checkpoint(path_of(eval.step), {.tensors = tensors_of(model), .state = record::to_json(eval)});
+    remove_others();
+  });
+}
+
+void BestModel::load(nn::Model& model) {
+  check(best_.has_value(), "a model was offered");
+  const at::NoGradGuard no_grad;
+  const std::vector<tensor::NamedTensor> tensors = tensors_of(model);
+  at_rank_zero(group_, [&] {
+    std::map<std::string, at::Tensor> saved;
+    for (const auto& [name, tensor] : load_checkpoint(path_of(best_->step)).tensors) saved[name] = tensor;
+    for (const auto& [name, tensor] : tensors) {
+      const auto found = saved.find(name);
+      if (found == saved.end() || found->second.sizes() != tensor.sizes()) {
+        throw DataError("{} does not hold this run's model: {} is missing or has another shape",
+                        path_of(best_->step).string(), name);
+      }
+      at::Tensor(tensor).copy_(found->second);
+    }
+  });
+  if (group_.size() == 1) return;
+  for (const auto& [name, tensor] : tensors) {
+    at::Tensor value = tensor.detach().contiguous();
+    group_.broadcast(value, 0).wait();
+    at::Tensor(tensor).copy_(value);
+  }
+}
+
+nlohmann::ordered_json BestModel::state() const {
+  return best_ ? record::to_json(*best_) : nlohmann::ordered_json();
+}
+
+void BestModel::saved() {
+  saved_step_ = best_ ? best_->step : -1;
+  if (group_.rank() == 0) remove_others();
+}
+
+void BestModel::restore(const nlohmann::ordered_json& state) {
+  best_.reset();
+  if (!state.is_null()) best_ = record::eval_from_json(state);
+  at_rank_zero(group_, [&] {
+    if (best_) load_checkpoint(path_of(best_->step));  // throws where it is not as it was written
+  });
+  saved();
+}
+
+void BestModel::remove_others() {
+  std::error_code unlisted;  // what stays does no harm
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, unlisted)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("best-") || !name.ends_with(".safetensors")) continue;
+    if (best_ && entry.path() == path_of(best_->step)) continue;
+    if (saved_step_ >= 0 && entry.path() == path_of(saved_step_)) continue;
+    std::filesystem::remove(entry.path(), unlisted);
+  }
+}
+
+}  // namespace syncopate::train

@@ -9,8 +9,6 @@
 namespace syncopate::run {
 namespace {
 
-constexpr const char* kFolder = "a folder";
-
 bool is_preset(const std::string& model) {
   const auto names = spec::model_names();
   return std::find(names.begin(), names.end(), model) != names.end();
@@ -30,8 +28,9 @@ lifeline::Claims claims_of(const spec::RunSpec& spec, const World& world, const 
   for (const Fields::Field& field : fields.all()) {
     if (spec::may_differ_between_ranks(field.name)) continue;
     std::string value = Fields::text_of(field);
-    if (field.name == "model.name" && !is_preset(value))
-      value = kFolder;  // which may lie elsewhere on each host
+    // Files and folders may lie elsewhere on each host.
+    if (field.name == "model.name" && !is_preset(value)) value = "a folder";
+    if (field.name == "task.validation" && value.find('/') != std::string::npos) value = "a file";
     claims.push_back({field.flag.empty() ? field.name : "--" + field.flag, value.empty() ? "unset" : value});
   }
   return claims;

@@ -19,13 +19,18 @@ $(BUILD)/.configured: CMakeLists.txt cmake/*.cmake | packages
 	@tools/configure.sh $(BUILD) $(TORCH)
 	@touch $@
 
+# Warnings are errors where the code is tested. A folder that was built without this is compiled again.
+$(BUILD)/.strict: $(BUILD)/.configured
+	@cmake -S . -B $(BUILD) -DSYNCOPATE_WERROR=ON > /dev/null
+	@touch $@
+
 build: packages $(BUILD)/.configured
 	@cmake --build $(BUILD) --parallel $(JOBS) --target syncopate-program
 
 quickstart: build
 	@$(BUILD)/syncopate compare experiments/quickstart.toml
 
-test: packages $(BUILD)/.configured
+test: packages $(BUILD)/.strict
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@rm -rf $(BUILD)/Testing/cases
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS); code=$$?; \

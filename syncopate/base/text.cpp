@@ -82,6 +82,35 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
+size_t columns_of(std::string_view text) {
+  const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins));
+}
+
+std::vector<std::string> wrap(std::string_view text, size_t columns, size_t indent) {
+  std::vector<std::string> lines(1);
+  bool empty = true;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!empty && columns_of(lines.back()) + 1 + columns_of(word) > columns) {
+      lines.emplace_back(indent, ' ');
+      empty = true;
+    }
+    if (!empty) lines.back() += ' ';
+    lines.back() += word;
+    empty = false;
+  }
+  return lines;
+}
+
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
+}
+
 std::string bytes_for_people(double bytes) {
   const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
   size_t unit = 0;

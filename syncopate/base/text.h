@@ -19,6 +19,13 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
 /// "; did you mean \"x\"?" or, when nothing is near, "; choose one of: a, b, c".
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
+/// How many columns UTF-8 text takes on a terminal, one for each character.
+size_t columns_of(std::string_view text);
+
+/// `text` in lines of at most `columns`, broken at spaces; a word that is longer has a line to itself. Lines
+/// but the first begin with `indent` spaces, which count.
+std::vector<std::string> wrap(std::string_view text, size_t columns, size_t indent = 0);
+
 /// Whole-string numbers; nothing for anything else ("12x", "", "nan" as an integer).
 std::optional<int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
@@ -28,5 +35,8 @@ std::string bytes_for_people(double bytes);
 
 /// "2:05" or "1:02:05".
 std::string duration_for_people(double seconds);
+
+/// `word` as a shell reads it back: in quotes where it must be.
+std::string shell_word(std::string_view word);
 
 }  // namespace syncopate

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -74,7 +75,11 @@ Json to_json(const Provenance& p) {
 
 Json to_json(const RunRecord& r) {
   Json epochs = Json::array();
-  for (const EpochRecord& epoch : r.epochs) epochs.push_back(to_json(epoch));
+  for (const EpochRecord& epoch : r.epochs) {
+    epochs.push_back(to_json(epoch));
+    // It is long: once is enough, and evals.jsonl has each.
+    if (epoch.eval) epochs.back()["eval"].erase("confusion");
+  }
   Json json{{"task", r.task},
             {"model", r.model},
             {"init_from", r.init_from},
@@ -108,6 +113,34 @@ Json to_json(const RunRecord& r) {
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
   if (!r.shares.empty()) json["shares"] = r.shares;
   return json;
+}
+
+namespace {
+
+void write_readable(const Json& value, size_t indent, std::string& into) {
+  const auto is_plain = [](const Json& each) { return each.is_primitive(); };
+  if (value.is_primitive() || value.empty() ||
+      (value.is_array() && std::all_of(value.begin(), value.end(), is_plain))) {
+    into += value.dump();
+    return;
+  }
+  const char* before = "\n";
+  into += value.is_object() ? '{' : '[';
+  for (const auto& item : value.items()) {
+    into.append(before).append(indent + 2, ' ');
+    if (value.is_object()) into += Json(item.key()).dump() + ": ";
+    write_readable(item.value(), indent + 2, into);
+    before = ",\n";
+  }
+  into.append(1, '\n').append(indent, ' ').append(1, value.is_object() ? '}' : ']');
+}
+
+}  // namespace
+
+std::string readable(const Json& value) {
+  std::string text;
+  write_readable(value, 0, text);
+  return text + "\n";
 }
 
 StepRecord step_from_json(const Json& j) {

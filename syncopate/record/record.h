@@ -104,7 +104,9 @@ nlohmann::ordered_json to_json(const StepRecord&);
 nlohmann::ordered_json to_json(const EvalRecord&);
 nlohmann::ordered_json to_json(const EpochRecord&);
 nlohmann::ordered_json to_json(const Provenance&);
-nlohmann::ordered_json to_json(const RunRecord&);
+nlohmann::ordered_json to_json(const RunRecord&);  ///< with the last evaluation's confusion matrix alone
+/// Indented for people, with a list of numbers in one line: a matrix has a line for each row.
+std::string readable(const nlohmann::ordered_json& value);
 StepRecord step_from_json(const nlohmann::ordered_json&);
 EvalRecord eval_from_json(const nlohmann::ordered_json&);
 EpochRecord epoch_from_json(const nlohmann::ordered_json&);

@@ -79,12 +79,13 @@ void Recorder::update(const record::StepRecord& record, double own_loss) {
     known_step_ = record.step;
   }
   // Where workers do not talk in every step, the last loss that is known is an earlier step's: say which.
-  std::string details = known_step_ < 0 ? "" : fmt::format("loss {:.4f}", known_loss_);
-  if (known_step_ >= 0 && known_step_ != record.step) details += fmt::format(" in step {}", known_step_);
-  if (!details.empty()) details += " · ";
-  progress_.update(
-      record.step, first_step_,
-      details + fmt::format("{:.0f} examples/s", static_cast<double>(record.examples) / record.ms * 1e3));
+  std::vector<std::string> details;
+  if (known_step_ >= 0) {
+    details.push_back(fmt::format("loss {:.4f}{}", known_loss_,
+                                  known_step_ == record.step ? "" : fmt::format(" in step {}", known_step_)));
+  }
+  details.push_back(fmt::format("{:.0f} examples/s", static_cast<double>(record.examples) / record.ms * 1e3));
+  progress_.update(record.step, first_step_, details);
 }
 
 void Recorder::eval(const record::EvalRecord& record) {

@@ -35,6 +35,8 @@ class Recorder : public train::Listener {
   /// Called at rank 0 once the checkpoint has been read and the run goes on: not for one that is refused.
   void when_resumed(std::function<void()> note) { when_resumed_ = std::move(note); }
   void say(const std::string& line) { progress_.say(line); }
+  /// The run ended after this step: its progress stays on the screen. Another worker may have made the step.
+  void finish(int64_t step) { progress_.finish(step); }
   const std::vector<record::StepRecord>& steps() const { return steps_; }
 
  private:

@@ -76,7 +76,7 @@ TEST_F(ReadRun, GivesBackWhatAFinishedRunWrote) {
   EXPECT_EQ(run.losses[1].size(), 3u);
   EXPECT_TRUE(std::isnan(run.losses[1][1])) << "a worker without an example";
   EXPECT_EQ(run.losses[1][2], 1.5);
-  EXPECT_EQ(run.result, some_run());
+  EXPECT_EQ(run.result, as_written(some_run()));
 
   replace(folder_.steps(), "123456789", "123456780");
   EXPECT_NE(read_run(folder_.path).steps, run.steps) << "a foil: another byte is another record";

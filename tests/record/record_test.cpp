@@ -43,7 +43,23 @@ void expect_round_trip(const Record& record, const Read& read) {
 TEST(StepRecord, ComesBackFromJson) { expect_round_trip(some_step(), step_from_json); }
 TEST(EvalRecord, ComesBackFromJson) { expect_round_trip(some_eval(), eval_from_json); }
 TEST(EpochRecord, ComesBackFromJson) { expect_round_trip(some_epoch(), epoch_from_json); }
-TEST(RunRecord, ComesBackFromJson) { expect_round_trip(some_run(), run_from_json); }
+TEST(RunRecord, ComesBackFromJson) {
+  expect_round_trip(as_written(some_run()), run_from_json);
+}
+
+TEST(RunRecord, HoldsOneMatrixARowALine) {
+  RunRecord run = some_run();
+  run.epochs.push_back(run.epochs.front());
+  const std::string text = readable(to_json(run));
+  size_t found = 0;
+  for (size_t at = text.find("confusion"); at != std::string::npos; at = text.find("confusion", at + 1))
+    ++found;
+  EXPECT_EQ(found, 1u) << text;
+  EXPECT_NE(text.find("\"confusion\": [\n      [9,1],\n      [2,8]\n    ]"), std::string::npos) << text;
+  EXPECT_EQ(Json::parse(text), to_json(run)) << "nothing but white space";
+  EXPECT_NE(text, to_json(run).dump(2) + "\n");
+  EXPECT_EQ(readable(Json::object()), "{}\n");
+}
 
 TEST(RunRecord, HasEveryFieldThatTheFormatNames) {
   const Json json = to_json(some_run());
@@ -82,7 +98,7 @@ TEST(RunRecord, HasEveryFieldThatTheFormatNames) {
 }
 
 TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {
-  RunRecord run = some_run();
+  RunRecord run = as_written(some_run());
   run.updates.clear();
   run.staleness.clear();
   run.shares.clear();

@@ -70,4 +70,12 @@ inline RunRecord some_run() {
   return run;
 }
 
+/// What result.json keeps of it: the last evaluation's matrix alone.
+inline RunRecord as_written(RunRecord run) {
+  for (EpochRecord& epoch : run.epochs) {
+    if (epoch.eval) epoch.eval->confusion.clear();
+  }
+  return run;
+}
+
 }  // namespace syncopate::record

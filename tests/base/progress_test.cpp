@@ -1,0 +1,56 @@
+#include "syncopate/base/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "syncopate/base/text.h"
+
+namespace syncopate {
+namespace {
+
+const std::vector<std::string> kDetails{"loss 0.1234", "512 examples/s"};
+
+TEST(Progress, LineFitsEveryTerminal) {
+  for (int columns = 1; columns <= 120; ++columns) {
+    const std::string line = progress_line(9999, 10000, kDetails, "1:23 left", columns);
+    EXPECT_LT(columns_of(line), static_cast<size_t>(std::max(columns, 2))) << line;
+  }
+}
+
+TEST(Progress, WhatMattersStaysLongest) {
+  const auto line = [](int columns) { return progress_line(5, 10, kDetails, "1:23 left", columns); };
+  EXPECT_EQ(line(80), "██████░░░░░░ step 5/10 · loss 0.1234 · 512 examples/s · 1:23 left");
+  EXPECT_EQ(line(40), "step 5/10 · loss 0.1234 · 1:23 left");
+  EXPECT_EQ(line(30), "██░░░ step 5/10 · loss 0.1234");
+  EXPECT_EQ(line(12), "step 5/10");
+}
+
+TEST(Progress, TheLastStepIsShownOnceAndStays) {
+  for (const auto style : {Progress::Style::kLines, Progress::Style::kBar}) {
+    testing::internal::CaptureStderr();
+    {
+      Progress progress(style, 40);
+      for (int step = 1; step <= 38; ++step) progress.update(step, 0, kDetails);
+      progress.finish(40);  // another worker made the last two
+      progress.say("done");
+    }
+    const std::string said = testing::internal::GetCapturedStderr();
+    const size_t last = said.find("step 40/40");
+    ASSERT_NE(last, std::string::npos) << said;
+    EXPECT_EQ(said.find("step 40/40", last + 1), std::string::npos) << said;
+    EXPECT_EQ(said.substr(said.find('\n', last)), "\ndone\n") << "nothing wipes it away";
+  }
+}
+
+TEST(Progress, ABarIsWipedForALineAndComesBack) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress(Progress::Style::kBar, 40);
+    progress.update(1, 0, kDetails);
+    progress.say("epoch 1");
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("\r\033[Kepoch 1\n"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
@@ -12,26 +13,41 @@ namespace syncopate {
 namespace {
 
 struct ParseInto {
-  std::string_view name, text;
+  const Fields::Field& field;
+  std::string_view text;
 
-  [[noreturn]] void refuse(const char* expected) const {
-    throw ConfigError("{} must be {}, got \"{}\"", name, expected, text);
+  [[noreturn]] void refuse(std::string_view expected) const {
+    throw ConfigError("{} must be {}{}, got \"{}\"", field.label(), expected,
+                      field.zero.empty() ? "" : " or " + field.zero, text);
   }
-  void operator()(int64_t* target) const {
-    const auto value = parse_integer(text);
-    if (!value) refuse("a whole number");
+  template <typename Number>
+  void number(Number* target, std::optional<Number> value, std::string_view expected) const {
+    if (!field.zero.empty() && text == field.zero) {
+      *target = 0;
+      return;
+    }
+    if (!value) refuse(expected);
+    if (*value == 0 && field.zero == "auto") refuse(fmt::format("{} above 0", expected));
     *target = *value;
   }
-  void operator()(double* target) const {
-    const auto value = parse_number(text);
-    if (!value) refuse("a number");
-    *target = *value;
-  }
+  void operator()(int64_t* target) const { number(target, parse_integer(text), "a whole number"); }
+  void operator()(double* target) const { number(target, parse_number(text), "a number"); }
   void operator()(bool* target) const {
     if (text != "true" && text != "false") refuse("true or false");
     *target = text == "true";
   }
   void operator()(std::string* target) const { *target = text; }
+};
+
+/// A value as to_json wrote it; false: it is of another kind.
+struct TakeValue {
+  const nlohmann::ordered_json& value;
+  bool operator()(int64_t* target) const {
+    return value.is_number_integer() && (value.get_to(*target), true);
+  }
+  bool operator()(double* target) const { return value.is_number() && (value.get_to(*target), true); }
+  bool operator()(bool* target) const { return value.is_boolean() && (value.get_to(*target), true); }
+  bool operator()(std::string* target) const { return value.is_string() && (value.get_to(*target), true); }
 };
 
 }  // namespace
@@ -48,20 +64,21 @@ const Fields::Field& Fields::find(std::string_view name) const {
   const auto near = nearest(name, names);
   throw ConfigError("unknown setting \"{}\"{}", name,
                     near ? fmt::format("; did you mean \"{}\"?", *near)
-                         : std::string("; \"syncopate train --help\" lists them all"));
+                         : std::string("; \"syncopate train --help-all\" lists them all"));
 }
 
-void Fields::set(std::string_view name, std::string_view text) const {
+const Fields::Field& Fields::set(std::string_view name, std::string_view text) const {
   const Field& field = find(name);
-  std::visit(ParseInto{field.name, text}, field.target);
+  std::visit(ParseInto{field, text}, field.target);
+  return field;
 }
 
-void Fields::set_assignment(std::string_view assignment) const {
+const Fields::Field& Fields::set_assignment(std::string_view assignment) const {
   const size_t equals = assignment.find('=');
   if (equals == std::string_view::npos) {
     throw ConfigError("a setting is given as name=value, got \"{}\"", assignment);
   }
-  set(trim(assignment.substr(0, equals)), trim(assignment.substr(equals + 1)));
+  return set(trim(assignment.substr(0, equals)), trim(assignment.substr(equals + 1)));
 }
 
 nlohmann::ordered_json Fields::to_json() const {
@@ -74,6 +91,7 @@ nlohmann::ordered_json Fields::to_json() const {
 
 void Fields::from_json(const nlohmann::ordered_json& values) const {
   for (const auto& [name, value] : values.items()) {
+    if (std::visit(TakeValue{value}, find(name).target)) continue;
     set(name, value.is_string() ? value.get<std::string>() : value.dump());
   }
 }
@@ -81,7 +99,9 @@ void Fields::from_json(const nlohmann::ordered_json& values) const {
 std::string Fields::hash() const { return fmt::format("{:016x}", checksum(to_json().dump())); }
 
 std::string Fields::text_of(const Field& field) {
-  return std::visit([](const auto* target) { return fmt::format("{}", *target); }, field.target);
+  const std::string text =
+      std::visit([](const auto* target) { return fmt::format("{}", *target); }, field.target);
+  return text == "0" && !field.zero.empty() ? field.zero : text;
 }
 
 }  // namespace syncopate

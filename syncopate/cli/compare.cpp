@@ -46,18 +46,19 @@ int compare(const std::string& file, const std::string& out) {
 
 }  // namespace
 
-Command add_compare(CLI::App& program) {
+Command add_compare(Program& program) {
   struct Arguments {
     std::string file, out;
   };
-  CLI::App* app = program.add_subcommand(
+  CLI::App* app = program.app.add_subcommand(
       "compare", "Run an experiment file: several strategies on the same data, initial weights and budget");
   auto arguments = std::make_shared<Arguments>();
-  app->add_option("file", arguments->file, "experiment file (TOML)")->required();
-  app->add_option("--out", arguments->out, "folder for the runs (default: runs/<name of the file>)");
-  app->footer(
-      "Rows that are already finished in the folder are not run again.\n"
-      "Example:\n  syncopate compare experiments/quickstart.toml");
+  app->add_option("file", arguments->file, "experiment file (TOML)")->required()->type_name("FILE");
+  app->add_option("--out", arguments->out, "folder for the runs (default: runs/<name of the file>)")
+      ->group("Output")
+      ->type_name("FOLDER");
+  program.notes[app] = {"Rows that are already finished in the folder are not run again."};
+  program.examples[app] = {"syncopate compare experiments/quickstart.toml"};
   return [arguments] { return compare(arguments->file, arguments->out); };
 }
 

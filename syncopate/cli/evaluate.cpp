@@ -3,51 +3,111 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "syncopate/base/fields.h"
 #include "syncopate/base/file.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/model_use.h"
+#include "syncopate/spec/recorded.h"
+#include "syncopate/spec/strategies.h"
+#include "syncopate/spec/tasks.h"
 
 namespace syncopate::cli {
 
-void add_model_options(CLI::App& app, spec::ScoreSpec& spec) {
-  app.add_option("--task", spec.task, "the task that the model was trained on")->required();
-  app.add_option("--data", spec.data, "data file or folder (default: the task's built-in data)");
-  app.add_option("--model", spec.model, "a run's folder, its model/ folder, or a Hugging Face model folder")
-      ->required();
-  app.add_option("--text", spec.columns.text, "csv: the column with the text");
-  app.add_option("--text-pair", spec.columns.text_pair,
-                 "csv: the column with a second text, if there is one");
-  app.add_option("--label", spec.columns.label, "csv: the column with the label");
-  app.add_option("--max-length", spec.max_length, "maximum tokens per example (default: as in training)");
-  app.add_option("--stride", spec.stride, "squad: tokens by which the windows of a long text overlap")
-      ->capture_default_str();
-  app.add_option("--batch-size", spec.batch_size, "examples per batch (default: depends on the task)");
-  app.add_option("--threads", spec.threads, "number of threads (default: all cores)");
-  app.add_option("--device", spec.device, "cpu, cuda or cuda:1")->capture_default_str();
-  app.add_option("--precision", spec.precision, "fp32, bf16 or fp16")->capture_default_str();
-  app.add_option("--seed", spec.seed, "seed of the masks (mlm) or of sampling (clm)")->capture_default_str();
+CLI::Option* add_count(CLI::App& app, const std::string& flag, int64_t& value, const std::string& help) {
+  const auto read = [&value, flag](const std::string& text) {
+    Fields fields;
+    fields.add(flag, value, "", flag).zero_is("auto");
+    fields.set(flag, text);
+  };
+  return app.add_option_function<std::string>("--" + flag, read, help)
+      ->take_last()
+      ->type_name("INT")
+      ->default_str("auto");
 }
 
-Command add_evaluate(CLI::App& program) {
+void add_model_options(Program& program, CLI::App& app, spec::ScoreSpec& spec) {
+  const auto in = [](CLI::Option* option, const char* group, const char* type) {
+    return option->group(group)->type_name(type);
+  };
+  in(app.add_option("--model", spec.model,
+                    "a run's folder, its model/ folder, or a Hugging Face model folder")
+         ->required(),
+     kModelAndData, "FOLDER");
+  CLI::Option* task = in(app.add_option("--task", spec.task,
+                                        "what the model was trained on (default: as the run's folder says)"),
+                         kModelAndData, "TASK");
+  program.choices[task] = spec::task_names();
+  in(app.add_option("--data", spec.data,
+                    "the data (default: the run's own test data, or the task's built-in data)"),
+     kModelAndData, "PATH");
+  in(app.add_option("--text", spec.columns.text,
+                    "csv, mlm, clm: the column with the text (default: the run's)"),
+     kModelAndData, "COLUMN");
+  in(app.add_option("--text-pair", spec.columns.text_pair,
+                    "csv: the column with a second text, if there is one (default: the run's)"),
+     kModelAndData, "COLUMN");
+  in(app.add_option("--label", spec.columns.label, "csv: the column with the label (default: the run's)"),
+     kModelAndData, "COLUMN");
+  add_count(app, "max-length", spec.max_length, "maximum tokens per example (auto: as in training)")
+      ->group(kModelAndData);
+  in(app.add_option("--stride", spec.stride,
+                    "squad: tokens by which the windows of a long text overlap (default: the run's, or 128)"),
+     kModelAndData, "INT");
+  in(app.add_option("--seed", spec.seed,
+                    "seed of the masks (mlm) or of sampling (clm) (default: the run's, or 0)"),
+     kModelAndData, "INT");
+  add_count(app, "batch-size", spec.batch_size, "examples per batch (auto: depends on the task)")
+      ->group(kComputing);
+  add_count(app, "threads", spec.threads, "number of threads (auto: all cores)")->group(kComputing);
+  in(app.add_option("--device", spec.device, "cpu, cuda or cuda:1")->capture_default_str(), kComputing,
+     "DEVICE");
+  CLI::Option* precision =
+      in(app.add_option("--precision", spec.precision, "precision of matrix products")->capture_default_str(),
+         kComputing, "PRECISION");
+  program.choices[precision] = spec::precision_names();
+}
+
+void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict) {
+  const auto given = [&](const std::string& flag) {
+    const CLI::Option* option = app.get_option_no_throw("--" + flag);
+    return option != nullptr && option->count() > 0;
+  };
+  spec::complete_from_run(spec, given, predict);
+}
+
+Command add_evaluate(Program& program) {
   struct Arguments {
     spec::ScoreSpec spec;
     bool json = false;
     std::string out;
   };
-  CLI::App* app = program.add_subcommand("evaluate", "Evaluate a model on a data file");
+  CLI::App* app = program.app.add_subcommand("evaluate", "Evaluate a model on test data");
   auto arguments = std::make_shared<Arguments>();
-  add_model_options(*app, arguments->spec);
-  app->add_flag("--json", arguments->json, "print the score as one line of JSON");
-  app->add_option("--out", arguments->out, "write the score to this file as JSON");
-  app->add_option("--documents", arguments->spec.documents,
-                  "mlm, clm: how documents are separated: line (one per line), blank (blank lines) or auto")
-      ->capture_default_str();
-  app->add_option("--mask-rate", arguments->spec.mask_rate, "mlm: fraction of the words to predict")
-      ->capture_default_str();
-  app->add_flag("--whole-words", arguments->spec.whole_words, "mlm: mask all pieces of a word together");
-  app->footer("Example:\n  syncopate evaluate --task rte --data glue/RTE/dev.tsv --model runs/my-run/model");
+  add_model_options(program, *app, arguments->spec);
+  CLI::Option* documents = app->add_option("--documents", arguments->spec.documents,
+                                           "mlm, clm: what separates documents: a line each, or blank lines "
+                                           "(default: the run's, or auto)");
+  program.choices[documents->group(kModelAndData)->type_name("TEXT")] = {"auto", "line", "blank"};
+  app->add_option("--mask-rate", arguments->spec.mask_rate,
+                  "mlm: fraction of the words to predict (default: the run's, or 0.15)")
+      ->group(kModelAndData)
+      ->type_name("FLOAT");
+  app->add_flag("--whole-words", arguments->spec.whole_words,
+                "mlm: mask all pieces of a word together (default: as the run did)")
+      ->group(kModelAndData);
+  app->add_flag("--json", arguments->json, "print the score as one line of JSON")->group(kOutput);
+  app->add_option("--out", arguments->out, "write the score to this file as JSON")
+      ->group(kOutput)
+      ->type_name("FILE");
+  program.notes[app] = {
+      "Without --data, a run's model is evaluated on the test data of the run; where those were held out of "
+      "one "
+      "file, on the same rows."};
+  program.examples[app] = {"syncopate evaluate --model runs/my-run",
+                           "syncopate evaluate --model ./my-bert --task rte --data glue/RTE/dev.tsv --json"};
   arguments->spec.note = [](const std::string& note) { fmt::print(stderr, "note: {}\n", note); };
-  return [arguments] {
+  return [arguments, app] {
+    complete(*app, arguments->spec, false);
     const record::EvalRecord score = run::score_model(arguments->spec);
     nlohmann::ordered_json json = record::to_json(score);
     json.erase("step");

@@ -5,12 +5,10 @@
 #include <exception>
 #include <filesystem>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/base/version.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/launch.h"
@@ -21,11 +19,6 @@ namespace {
 int complain(const std::string& sentence, ExitCode code) {
   if (!sentence.empty()) fmt::print(stderr, "syncopate: {}\n", sentence);
   return static_cast<int>(code);
-}
-
-std::string version_line() {
-  const std::string commit = program_commit();
-  return fmt::format("syncopate {}{}", program_version(), commit.empty() ? "" : fmt::format(" ({})", commit));
 }
 
 /// Replaces CLI11's "The following argument was not expected: --stratgy" by a suggestion.
@@ -51,35 +44,14 @@ std::string parse_complaint(const CLI::App& program, const CLI::ParseError& erro
 }
 
 int run(int argc, char** argv) {
-  CLI::App program{
-      "Distributed training on libtorch: train a model under any synchronisation strategy and compare "
-      "strategies.",
-      "syncopate"};
-  program.set_version_flag("--version", version_line());
-  program.require_subcommand(1);
-  program.footer(
-      "Examples:\n"
-      "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --steps 200\n"
-      "  syncopate compare experiments/quickstart.toml\n"
-      "Exit codes: 0 done, 2 bad setting, 3 bad data, 4 a worker was lost, 5 diverged, 70 internal error, "
-      "130 "
-      "interrupted.");
-  std::vector<std::pair<const CLI::App*, Command>> commands;
-  const auto add = [&](Command command) {
-    commands.emplace_back(program.get_subcommands({}).back(), std::move(command));
-  };
-  add(add_train(program, argv));
-  add(add_evaluate(program));
-  add(add_predict(program));
-  add(add_score(program));
-  add(add_tokenize(program));
-  add(add_compare(program));
+  Program program{.app = CLI::App{kPurpose, "syncopate"}};
+  const auto commands = add_commands(program, argv);
   try {
-    program.parse(argc, argv);
+    program.app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return program.exit(success);
+    return program.app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return complain(parse_complaint(program, error, argc, argv), ExitCode::kConfig);
+    return complain(parse_complaint(program.app, error, argc, argv), ExitCode::kConfig);
   }
   for (const auto& [app, command] : commands) {
     if (app->parsed()) return command();

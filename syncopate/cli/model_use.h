@@ -1,12 +1,24 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <string>
 
+#include "syncopate/cli/program.h"
 #include "syncopate/run/score.h"
 
 namespace syncopate::cli {
 
+// Titles under which the options of commands that use a model stand in their help.
+constexpr const char* kModelAndData = "Model and data";
+constexpr const char* kComputing = "Computing";
+constexpr const char* kOutput = "Output";
+
 /// The options that `evaluate` and `predict` share.
-void add_model_options(CLI::App& app, spec::ScoreSpec& spec);
+void add_model_options(Program& program, CLI::App& app, spec::ScoreSpec& spec);
+
+/// Reads a whole number above 0, or "auto", which is 0.
+CLI::Option* add_count(CLI::App& app, const std::string& flag, int64_t& value, const std::string& help);
+
+/// Takes what was not given from the run that trained the model.
+void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict);
 
 }  // namespace syncopate::cli

@@ -6,31 +6,46 @@
 
 #include "syncopate/cli/commands.h"
 #include "syncopate/record/record.h"
+#include "syncopate/spec/tasks.h"
 #include "syncopate/tasks/score_file.h"
 
 namespace syncopate::cli {
 
-Command add_score(CLI::App& program) {
+Command add_score(Program& program) {
   struct Arguments {
     tasks::PredictionsFile file;
     bool json = false;
   };
-  CLI::App* app = program.add_subcommand("score", "Score predictions against a data file, without a model");
+  CLI::App* app =
+      program.app.add_subcommand("score", "Score predictions against a data file, without a model");
   auto arguments = std::make_shared<Arguments>();
-  app->add_option("--task", arguments->file.task, "the task that the predictions are for")->required();
-  app->add_option("--data", arguments->file.data, "data file or folder with the correct answers");
-  app->add_option("--predictions", arguments->file.predictions,
-                  "output of `predict`; for squad, {\"id\": \"answer\", ...}")
-      ->required();
-  app->add_option("--text", arguments->file.columns.text, "csv: the column with the text");
-  app->add_option("--text-pair", arguments->file.columns.text_pair,
-                  "csv: the column with a second text, if there is one");
-  app->add_option("--label", arguments->file.columns.label, "csv: the column with the label");
-  app->add_flag("--json", arguments->json, "print the score as one line of JSON");
-  app->footer(
+  const auto in = [](CLI::Option* option, const char* group, const char* type) {
+    return option->group(group)->type_name(type);
+  };
+  constexpr const char* kData = "Predictions and data";
+  in(app->add_option("--predictions", arguments->file.predictions,
+                     "output of `predict`; for squad, {\"id\": \"answer\", ...}")
+         ->required(),
+     kData, "FILE");
+  program
+      .choices[in(app->add_option("--task", arguments->file.task, "what the predictions are for")->required(),
+                  kData, "TASK")] = spec::task_names();
+  in(app->add_option("--data", arguments->file.data,
+                     "the data with the right answers (default: the task's built-in data)"),
+     kData, "PATH");
+  in(app->add_option("--text", arguments->file.columns.text, "csv: the column with the text"), kData,
+     "COLUMN");
+  in(app->add_option("--text-pair", arguments->file.columns.text_pair,
+                     "csv: the column with a second text, if there is one"),
+     kData, "COLUMN");
+  in(app->add_option("--label", arguments->file.columns.label, "csv: the column with the label"), kData,
+     "COLUMN");
+  app->add_flag("--json", arguments->json, "print the score as one line of JSON")->group("Output");
+  program.notes[app] = {
       "squad, definition-qa: exact_match and f1 in per cent, as in SQuAD's script. Other tasks: accuracy and "
-      "macro_f1.\n"
-      "Example:\n  syncopate score --task squad --data dev-v1.1.json --predictions answers.json --json");
+      "macro_f1. The rows that count are those that `evaluate` counts."};
+  program.examples[app] = {
+      "syncopate score --task squad --data dev-v1.1.json --predictions answers.json --json"};
   return [arguments] {
     const auto measures = tasks::score_file(arguments->file);
     nlohmann::ordered_json json;

@@ -72,19 +72,25 @@ int tokenize(const Arguments& arguments) {
 
 }  // namespace
 
-Command add_tokenize(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("tokenize", "Print the tokens of a text");
+Command add_tokenize(Program& program) {
+  CLI::App* app = program.app.add_subcommand("tokenize", "Print the tokens of texts");
   auto arguments = std::make_shared<Arguments>();
-  app->add_option("--vocab", arguments->vocab, "a vocab.txt file, or a folder with one")->required();
+  app->add_option("file", arguments->file, "file with one text per line (default: standard input)")
+      ->type_name("FILE");
+  app->add_option("--vocab", arguments->vocab, "a vocab.txt file, or a folder with one")
+      ->required()
+      ->group("Texts")
+      ->type_name("PATH");
   app->add_flag("--jsonl", arguments->jsonl,
-                "each line is JSON with \"text\", or with \"a\" and \"b\" for a pair");
+                "each line is JSON with \"text\", or with \"a\" and \"b\" for a pair")
+      ->group("Texts");
   app->add_option("--max-length", arguments->max_length,
-                  "truncate to this many tokens, special tokens included (default: no limit)");
-  app->add_flag("--no-special", arguments->no_special, "do not add [CLS] and [SEP]");
-  app->add_option("file", arguments->file, "file with one text per line (default: standard input)");
-  app->footer(
-      "Output, one line per text: {\"ids\":[...],\"types\":[...],\"tokens\":[...]}.\n"
-      "Example:\n  echo 'Hello, world!' | syncopate tokenize --vocab runs/my-run/model/vocab.txt");
+                  "truncate to this many tokens, special tokens included (default: no limit)")
+      ->group("Texts")
+      ->type_name("INT");
+  app->add_flag("--no-special", arguments->no_special, "do not add [CLS] and [SEP]")->group("Texts");
+  program.notes[app] = {"Prints one line per text: {\"ids\": [...], \"types\": [...], \"tokens\": [...]}."};
+  program.examples[app] = {"echo 'Hello, world!' | syncopate tokenize --vocab runs/my-run/model/vocab.txt"};
   return [arguments] { return tokenize(*arguments); };
 }
 

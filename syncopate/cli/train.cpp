@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,7 +22,9 @@
 #include "syncopate/run/replicas.h"
 #include "syncopate/run/worker.h"
 #include "syncopate/run/world.h"
+#include "syncopate/spec/effect.h"
 #include "syncopate/spec/folder.h"
+#include "syncopate/spec/recorded.h"
 #include "syncopate/spec/run_spec.h"
 #include "syncopate/spec/strategies.h"
 
@@ -32,20 +36,23 @@ constexpr const char* kFolderVariable = "SYNCOPATE_RUN_FOLDER";
 struct TrainArguments {
   std::vector<std::pair<std::string, std::string>> given;  ///< field, text
   std::vector<std::string> assignments;                    ///< --set
-  bool no_shuffle = false, resume = false, extend = false, json = false;
-  std::string out, master, token_file;
-  bool insecure = false;
+  bool no_shuffle = false, resume = false, extend = false, insecure = false, json = false;
+  std::string out, master, token_file, config;
   std::string command;  ///< as it was given
   std::optional<int> rank, world_size;
   bool workers_given = false;
 };
 
-spec::RunSpec make_spec(const TrainArguments& arguments) {
+/// The settings asked for; `given` gets the names of those that somebody gave.
+spec::RunSpec make_spec(const TrainArguments& arguments, std::vector<std::string>& given) {
   spec::RunSpec spec;
+  if (!arguments.config.empty()) spec = spec::read_spec(arguments.config);
   const Fields fields = spec.fields();
-  for (const auto& [name, text] : arguments.given) fields.set(name, text);
+  for (const auto& [name, text] : arguments.given) given.push_back(fields.set(name, text).name);
   if (arguments.no_shuffle) spec.task.shuffle = false;
-  for (const std::string& assignment : arguments.assignments) fields.set_assignment(assignment);
+  for (const std::string& assignment : arguments.assignments)
+    given.push_back(fields.set_assignment(assignment).name);
+  spec::prefer_given(spec, given);
   spec.complete();
   return spec;
 }
@@ -142,7 +149,8 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
 }
 
 int train(const TrainArguments& arguments, char** argv) {
-  spec::RunSpec spec = make_spec(arguments);
+  std::vector<std::string> given;
+  spec::RunSpec spec = make_spec(arguments, given);
   run::WorldFlags flags;
   if (arguments.workers_given) flags.workers = static_cast<int>(spec.comm.workers);
   flags.rank = arguments.rank;
@@ -166,6 +174,7 @@ int train(const TrainArguments& arguments, char** argv) {
   }
   if (!world.is_worker()) run::require_place_for(spec.comm.workers + spec.servers());
   spec.validate();
+  spec::require_effect(spec, given);
   run::parse_device(spec.compute.device);  // a run that asks for a GPU that is not there starts no worker
   if (world.is_worker() || spec.comm.workers + spec.servers() == 1 ||
       spec::strategy_info(spec.strategy.name).in_one_process) {
@@ -174,65 +183,103 @@ int train(const TrainArguments& arguments, char** argv) {
   return launch_workers(spec, arguments, argv);
 }
 
-}  // namespace
+/// The part of the help that a setting's flag stands in.
+std::string group_of(const std::string& field) {
+  static const std::map<std::string, std::string> kGroups{{"task", "Task"},
+                                                          {"model", "Model"},
+                                                          {"optim", "Training"},
+                                                          {"train", "Training"},
+                                                          {"strategy", "Synchronising"},
+                                                          {"codec", "Synchronising"},
+                                                          {"comm", "Workers"},
+                                                          {"compute", "Workers"}};
+  return kGroups.at(field.substr(0, field.find('.')));
+}
 
-Command add_train(CLI::App& program, char** argv) {
-  CLI::App* app = program.add_subcommand("train", "Train a model, alone or with several workers");
-  auto arguments = std::make_shared<TrainArguments>();
+void add_flag(Program& program, CLI::App& app, const Fields::Field& field,
+              const std::shared_ptr<TrainArguments>& arguments) {
+  const std::string flag = "--" + field.flag;
+  if (field.type.empty()) {
+    const auto set = [arguments, name = field.name] { arguments->given.emplace_back(name, "true"); };
+    app.add_flag_callback(flag, set, field.help)->group(group_of(field.name));
+    return;
+  }
+  const auto take = [arguments, name = field.name](const std::string& text) {
+    arguments->given.emplace_back(name, text);
+    if (name == "comm.workers") arguments->workers_given = true;
+  };
+  CLI::Option* option = app.add_option_function<std::string>(flag, take, field.help);
+  option->take_last()->type_name(field.type)->group(group_of(field.name));
+  option->default_str(Fields::text_of(field));
+  program.choices[option] = field.choices;
+}
+
+/// A flag for each setting that has one.
+void add_settings(Program& program, CLI::App& app, const std::shared_ptr<TrainArguments>& arguments) {
   spec::RunSpec defaults;
   const Fields fields = defaults.fields();
   for (const Fields::Field& field : fields.all()) {
-    if (field.flag.empty()) continue;
-    if (std::holds_alternative<bool*>(field.target)) {
-      app->add_flag_callback(
-          "--" + field.flag, [arguments, name = field.name] { arguments->given.emplace_back(name, "true"); },
-          field.help);
-      continue;
+    program.settings[&app].push_back(
+        {.name = field.name,
+         .type = field.type.empty() ? "true|false" : field.type,
+         .help = field.help + (field.choices.empty() || !field.flag.empty()
+                                   ? ""
+                                   : fmt::format(": {}", fmt::join(field.choices, ", "))),
+         .preset = Fields::text_of(field)});
+  }
+  for (const char* group : {"Task", "Model", "Training", "Synchronising", "Workers"}) {
+    for (const Fields::Field& field : fields.all()) {
+      if (!field.flag.empty() && group_of(field.name) == group) add_flag(program, app, field, arguments);
     }
-    const std::string value = Fields::text_of(field);
-    app->add_option_function<std::string>(
-           "--" + field.flag,
-           [arguments, name = field.name](const std::string& text) {
-             arguments->given.emplace_back(name, text);
-             if (name == "comm.workers") arguments->workers_given = true;
-           },
-           field.help)
-        ->take_last()
-        ->type_name(value.empty() ? "TEXT" : "TEXT [" + value + "]");
   }
-  app->add_flag("--no-shuffle", arguments->no_shuffle, "use the order of the file in every epoch");
-  app->add_option("--rank", arguments->rank, "rank of this process, when workers are started by hand");
-  app->add_option("--world-size", arguments->world_size, "number of processes, when started by hand");
-  app->add_option("--master", arguments->master,
-                  "rendezvous address HOST:PORT of rank 0, when started by hand");
-  app->add_option("--token-file", arguments->token_file,
-                  "file with the secret that workers on several machines share (default: SYNCOPATE_TOKEN)");
-  app->add_flag("--insecure", arguments->insecure, "let workers on other machines join without a secret");
-  app->add_option("--out", arguments->out,
-                  "folder for the run (default: runs/<name made from the settings>)");
-  app->add_flag(
-      "--resume", arguments->resume,
-      "resume the run in the folder from its checkpoint; with --out also on another number of workers, with "
-      "the same global batches");
-  app->add_flag(
-      "--extend", arguments->extend,
-      "with --resume: go on with other settings (more steps, another learning rate), as another run");
-  app->add_flag("--json", arguments->json, "print the result as the last line of standard output");
-  app->add_option("--set", arguments->assignments, "name=value: any setting listed below; can be repeated");
-  std::string footer = "Settings for --set and experiment files:\n";
-  for (const Fields::Field& field : fields.all()) {
-    footer += fmt::format("  {:<26} {} [{}]\n", field.name, field.help, Fields::text_of(field));
-  }
-  footer +=
-      "Examples:\n"
-      "  syncopate train --task supersense --model bert-tiny --strategy ddp --workers 2 --global-batch 64 "
-      "--epochs 1\n"
-      "  syncopate train --task rte --data glue/RTE --model ./bert-base-uncased --batch-size 8 --epochs 3 "
-      "--lr 2e-5\n"
-      "  syncopate train --task sst2 --data glue/SST-2 --model bert-mini --rank 0 --world-size 2 --master "
-      "10.0.0.1:29500\n"
-      "  torchrun --nproc_per_node 2 --no_python syncopate train --task supersense --strategy all-reduce\n";
-  app->footer(footer);
+}
+
+}  // namespace
+
+Command add_train(Program& program, char** argv) {
+  CLI::App* app = program.app.add_subcommand("train", "Train a model, alone or with several workers");
+  auto arguments = std::make_shared<TrainArguments>();
+  add_settings(program, *app, arguments);
+  const auto option = [&](const char* group, const char* type, const char* name, auto& target,
+                          const char* help) {
+    return app->add_option(name, target, help)->group(group)->type_name(type);
+  };
+  app->add_flag("--no-shuffle", arguments->no_shuffle, "use the order of the file in every epoch")
+      ->group("Task");
+  option("Training", "NAME=VALUE", "--set", arguments->assignments,
+         "any setting by its name; can be repeated")
+      ->allow_extra_args(false);
+  option("Training", "FILE", "--config", arguments->config,
+         "begin with the settings of a spec.json, or of the run in a folder; what is given beside it holds");
+  option("Workers", "INT", "--rank", arguments->rank,
+         "rank of this process, when workers are started by hand");
+  option("Workers", "INT", "--world-size", arguments->world_size,
+         "number of processes, when started by hand");
+  option("Workers", "HOST:PORT", "--master", arguments->master,
+         "rendezvous address of rank 0, when started by hand");
+  option("Workers", "FILE", "--token-file", arguments->token_file,
+         "holds the secret that workers on several machines share (default: SYNCOPATE_TOKEN)");
+  app->add_flag("--insecure", arguments->insecure, "let workers on other machines join without a secret")
+      ->group("Workers");
+  option("Output", "FOLDER", "--out", arguments->out,
+         "folder for the run (default: runs/<name made from the settings>)");
+  app->add_flag("--resume", arguments->resume,
+                "resume the run in the folder from its checkpoint; with --out also on another number of "
+                "workers, with "
+                "the same global batches")
+      ->group("Output");
+  app->add_flag("--extend", arguments->extend,
+                "with --resume: go on with other settings (more steps, another rate), as another run")
+      ->group("Output");
+  app->add_flag("--json", arguments->json, "print the result as the last line of standard output")
+      ->group("Output");
+  program.notes[app] = {
+      "A setting that the task, model, strategy, codec, optimizer or schedule chosen does not heed is "
+      "refused."};
+  program.examples[app] = {
+      "syncopate train --task supersense --strategy ddp --workers 2 --global-batch 64 --epochs 1",
+      "syncopate train --task rte --data glue/RTE --model ./bert-base-uncased --batch-size 8 --epochs 3 --lr "
+      "2e-5"};
   arguments->command = command_of(argv);
   return [arguments, argv] { return train(*arguments, argv); };
 }

@@ -40,4 +40,13 @@ TextTask load_task(const TextSource& source, Purpose purpose) {
   throw ConfigError("unknown task \"{}\"{}", source.task, suggestion(source.task, task_names()));
 }
 
+std::optional<bool> reads_pairs(const TextSource& source) {
+  for (const GlueFormat& format : glue_formats()) {
+    if (format.name == source.task) return !format.second.empty();
+  }
+  if (source.task != "csv") return source.task == "hypernym";
+  if (source.text.empty()) return std::nullopt;
+  return !source.text_pair.empty();
+}
+
 }  // namespace syncopate::corpora

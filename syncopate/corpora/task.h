@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,8 @@ std::vector<std::string> task_names();
 /// Loads a task by name; the one place that knows them all. Throws ConfigError for an unknown name or a path
 /// or column that is needed, DataError for bad data.
 TextTask load_task(const TextSource& source, Purpose purpose);
+
+/// Whether an example of the task is two texts; none: its columns would say, and are not named.
+std::optional<bool> reads_pairs(const TextSource& source);
 
 }  // namespace syncopate::corpora

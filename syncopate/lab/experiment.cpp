@@ -4,12 +4,14 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/run/device.h"
+#include "syncopate/spec/effect.h"
 
 namespace syncopate::lab {
 namespace {
@@ -22,24 +24,49 @@ std::string text_of(const toml::node& node, const std::string& name) {
   throw ConfigError("{} must be a text, a number or true/false", name);
 }
 
-/// Applies a table's settings; nested tables are dotted names.
-void apply(const toml::table& table, const std::string& prefix, const Fields& fields) {
+using Names = std::vector<std::string>;
+
+/// Applies a table's settings, and notes which they are; nested tables are dotted names.
+void apply(const toml::table& table, const std::string& prefix, const Fields& fields, Names& given) {
   for (const auto& [key, node] : table) {
     const std::string name = prefix + std::string(key.str());
     if (const toml::table* inner = node.as_table()) {
-      apply(*inner, name + ".", fields);
+      apply(*inner, name + ".", fields, given);
     } else {
-      fields.set(name, text_of(node, name));
+      given.push_back(fields.set(name, text_of(node, name)).name);
     }
   }
 }
 
+/// [settings]: what some rows heed and others may not.
+struct Shared {
+  const toml::table* table = nullptr;
+  Names given{};
+  std::set<std::string> heeded{};  ///< by a row at least
+};
+
+/// Takes back what the row does not heed: it is there for others, and must not make this one another run.
+void drop_unheeded(Shared& shared, spec::RunSpec& row) {
+  spec::RunSpec defaults;
+  const Fields fields = row.fields(), unset = defaults.fields();
+  Names unheeded;
+  for (const std::string& name : shared.given) {
+    if (spec::no_effect(row, name)) {
+      unheeded.push_back(name);
+    } else {
+      shared.heeded.insert(name);
+    }
+  }
+  for (const std::string& name : unheeded) fields.set(name, Fields::text_of(unset.find(name)));
+}
+
 /// One [[phase]] or [[row]]: `shared` settings, then its own.
-Experiment::Row read_row(const toml::node& node, const toml::table* shared,
-                         const std::vector<Experiment::Row>& phases) {
+Experiment::Row read_row(const toml::node& node, Shared& shared, const std::vector<Experiment::Row>& phases) {
   Experiment::Row row;
   const Fields fields = row.spec.fields();
-  if (shared != nullptr) apply(*shared, "", fields);
+  Names given;
+  shared.given.clear();
+  if (shared.table != nullptr) apply(*shared.table, "", fields, shared.given);
   const toml::table* table = node.as_table();
   if (table == nullptr) throw ConfigError("it must be a table");
   toml::table own = *table;
@@ -47,7 +74,7 @@ Experiment::Row read_row(const toml::node& node, const toml::table* shared,
     row.name = text_of(*name, "name");
     own.erase("name");
   }
-  apply(own, "", fields);
+  apply(own, "", fields, given);
   constexpr std::string_view kPhase = "phase:";
   if (std::string& from = row.spec.model.init_from; from.starts_with(kPhase)) {
     row.after = from.substr(kPhase.size());
@@ -58,15 +85,18 @@ Experiment::Row read_row(const toml::node& node, const toml::table* shared,
     }
   }
   row.spec.complete();
+  spec::require_effect(row.spec, given);
+  drop_unheeded(shared, row.spec);
   row.spec.validate();
   run::parse_device(row.spec.compute.device);
   return row;
 }
 
-std::vector<Experiment::Row> read_rows(const toml::table& file, const char* kind, const toml::table* shared,
+std::vector<Experiment::Row> read_rows(const toml::table& file, const char* kind, const toml::table* settings,
                                        const std::vector<Experiment::Row>* phases,
                                        const std::filesystem::path& path) {
   std::vector<Experiment::Row> rows;
+  Shared shared{.table = settings};
   const toml::array* list = file[kind].as_array();
   for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
     try {
@@ -75,6 +105,11 @@ std::vector<Experiment::Row> read_rows(const toml::table& file, const char* kind
     } catch (const ConfigError& error) {
       throw ConfigError("{}, {} {}: {}", path.string(), kind, i + 1, error.what());
     }
+  }
+  for (const std::string& name : shared.given) {
+    if (shared.heeded.contains(name)) continue;
+    throw ConfigError("{}, settings: {} has no effect in any row: {}; leave it out", path.string(), name,
+                      *spec::no_effect(rows.back().spec, name));
   }
   return rows;
 }

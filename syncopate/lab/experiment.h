@@ -19,6 +19,9 @@ namespace syncopate::lab {
 ///     strategy = "ddp"
 ///     workers = 2
 ///
+/// A shared setting goes to the rows that heed it (strategy.every to local-sgd, not to ddp); one that none
+/// heeds is refused, and so is one of a row's own that it does not heed.
+///
 /// Phases train models for rows to start from: a phase has its own settings (none of [settings]), and a row
 /// or a later phase starts from it by name.
 ///

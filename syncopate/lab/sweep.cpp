@@ -13,6 +13,7 @@
 #include "syncopate/base/file.h"
 #include "syncopate/base/process.h"
 #include "syncopate/run/launch.h"
+#include "syncopate/spec/effect.h"
 #include "syncopate/spec/folder.h"
 
 namespace syncopate::lab {
@@ -24,6 +25,7 @@ std::vector<std::string> command_for(spec::RunSpec& spec, const std::filesystem:
   if (resume) words.push_back("--resume");
   const Fields fields = spec.fields();
   for (const Fields::Field& field : fields.all()) {
+    if (spec::no_effect(spec, field.name)) continue;  // it has its default, and to give it would be refused
     words.push_back("--set");
     words.push_back(field.name + "=" + Fields::text_of(field));
   }

@@ -26,6 +26,8 @@
 #include "syncopate/run/fault_injection.h"
 #include "syncopate/run/options.h"
 #include "syncopate/run/recorder.h"
+#include "syncopate/run/summary.h"
+#include "syncopate/spec/effect.h"
 #include "syncopate/spec/folder.h"
 #include "syncopate/tasks/setup.h"
 
@@ -139,6 +141,7 @@ class Worker {
     const train::TrainResult trained = assembly.train(recorder, options_.resume);
     WorkerResult result;
     result.interrupted = trained.interrupted;
+    recorder.finish(trained.steps);
     if (trained.interrupted) {
       recorder.say(fmt::format("stopped after step {}; continue with --resume --out {}", trained.steps,
                                folder_.path.string()));
@@ -148,6 +151,7 @@ class Worker {
       }
       membership_.status(trained.steps, "saving the model");
       result.record = conclude(setup, recorder, trained);
+      for (const std::string& line : summary_of(*result.record)) recorder.say(line);
     }
     return result;
   }
@@ -247,6 +251,8 @@ class Worker {
                     free ? "update" : "step", steps, free ? "update" : "step", folder_.path.string()));
     for (const std::string& note : notes_) recorder.say("note: " + note);
     for (const std::string& note : setup.notes) recorder.say("note: " + note);
+    if (const std::string note = spec::rare_averages(spec_, steps); !note.empty())
+      recorder.say("note: " + note);
   }
 
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,
@@ -283,7 +289,7 @@ class Worker {
     record.start_hash = trained.start_hash;
     record.provenance = provenance_;
     spec::save_model(folder_.model(), setup.save);
-    write_file_atomically(folder_.result(), record::to_json(record).dump(2) + "\n");
+    write_file_atomically(folder_.result(), record::readable(record::to_json(record)));
     write_file_atomically(folder_.done(), "");
     return record;
   }

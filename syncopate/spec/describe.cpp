@@ -1,7 +1,4 @@
 // Every setting of a run: name, help and flag.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "syncopate/spec/run_spec.h"
 #include "syncopate/spec/strategies.h"
 #include "syncopate/spec/tasks.h"
@@ -9,49 +6,60 @@
 namespace syncopate::spec {
 
 void RunSpec::Task::describe(Fields& fields) {
-  fields.add("name", name, fmt::format("what to learn: {}", fmt::join(task_names(), ", ")), "task");
-  fields.add("data", data, "file or folder with the data; empty: the built-in data of the task", "data");
-  fields.add("text", text, "csv, mlm, clm: the column with the text", "text");
-  fields.add("text_pair", text_pair, "csv: the column with a second text, if there is one", "text-pair");
-  fields.add("label", label, "csv: the column with the label", "label");
-  fields.add("max_length", max_length, "tokens per example, special tokens included; 0: 128 (questions: 320)",
-             "max-length");
+  fields.add("name", name, "what to learn", "task").takes("TASK").one_of(task_names());
+  fields.add("data", data, "the data (default: the built-in data of the task)", "data").takes("PATH");
+  fields.add("text", text, "csv, mlm, clm: the column with the text", "text").takes("COLUMN");
+  fields.add("text_pair", text_pair, "csv: the column with a second text, if there is one", "text-pair")
+      .takes("COLUMN");
+  fields.add("label", label, "csv: the column with the label", "label").takes("COLUMN");
+  fields
+      .add("max_length", max_length,
+           "tokens per example, special tokens included (auto: 128, for questions 320)", "max-length")
+      .zero_is("auto");
   fields.add("shuffle", shuffle, "a new order every epoch; false keeps the file's order");
-  fields.add("limit", limit, "train on a seeded subset of this many examples; 0: all", "limit");
-  fields.add("test_limit", test_limit, "evaluate on the first N test examples; 0: all");
-  fields.add(
-      "validation", validation,
-      "what patience, plateaus and --keep best look at: a share of the training data (0.1), a file, off, "
-      "or auto (0.05 if something looks, else off)",
-      "validation");
+  fields.add("limit", limit, "train on a seeded subset of this many examples", "limit").zero_is("all");
+  fields.add("test_limit", test_limit, "evaluate on the first N test examples").zero_is("all");
+  fields
+      .add("validation", validation,
+           "what patience, plateaus and --keep best look at: a share of the training data (0.1), a file, "
+           "off, or "
+           "auto (0.05 if something looks, else off)",
+           "validation")
+      .takes("SHARE|FILE");
   fields.add("mask_rate", mask_rate, "mlm: fraction of the words that are masked");
   fields.add("whole_words", whole_words, "mlm: mask all pieces of a word together");
-  fields.add("documents", documents, "mlm, clm: what separates documents: line, blank (blank lines) or auto");
+  fields.add("documents", documents, "mlm, clm: what separates documents: a line each, or blank lines")
+      .one_of({"auto", "line", "blank"});
   fields.add("stride", stride, "squad: tokens by which the windows of a long text overlap");
   fields.add("augment", augment, "images: random crops and flips in training");
 }
 
 void RunSpec::Model::describe(Fields& fields) {
-  fields.add("name", name,
-             fmt::format("Hugging Face folder, or a preset (empty: the task's smallest): {}",
-                         fmt::join(model_names(), ", ")),
-             "model");
-  fields.add("init_from", init_from,
-             "start from this run or model folder with a fresh head; --model may be left out", "init-from");
-  fields.add("vocab", vocab,
-             "vocab.txt (GPT: vocab.json); empty: the model folder's, or one built from the training text",
-             "vocab");
+  fields
+      .add("name", name, "a preset, or a Hugging Face folder (default: the smallest preset of the task)",
+           "model")
+      .takes("MODEL")
+      .one_of(model_names());
+  fields
+      .add("init_from", init_from,
+           "start from this run or model folder with a fresh head; --model may be left out", "init-from")
+      .takes("FOLDER");
+  fields
+      .add("vocab", vocab,
+           "vocab.txt, for GPT vocab.json (default: the model folder's, or one built from the training text)",
+           "vocab")
+      .takes("FILE");
   fields.add("vocab_size", vocab_size, "size of a vocabulary built from the training text");
   fields.add("dropout", dropout, "dropout probability", "dropout");
   fields.add("inner_dropout", inner_dropout, "dropout inside the feed-forward block; BERT has none");
-  fields.add("batch_norm", batch_norm,
-             "images: batch-norm statistics: each worker's own (local), rank 0's (broadcast) or synchronised "
-             "(sync)");
+  fields
+      .add("batch_norm", batch_norm,
+           "images: batch-norm statistics: each worker's own, rank 0's or synchronised")
+      .one_of({"local", "broadcast", "sync"});
 }
 
 void RunSpec::Strategy::describe(Fields& fields) {
-  fields.add("name", name, fmt::format("how workers synchronise: {}", fmt::join(strategy_names(), ", ")),
-             "strategy");
+  fields.add("name", name, "how workers synchronise", "strategy").takes("STRATEGY").one_of(strategy_names());
   fields.add("whole", whole,
              "gather-scatter, all-reduce: one call for all gradients instead of one per parameter");
   fields.add("bucket_mib", bucket_mib, "ddp, data-parallel: bucket size");
@@ -66,8 +74,8 @@ void RunSpec::Strategy::describe(Fields& fields) {
              "strategy.every)");
   fields.add("post_local_start", post_local_start,
              "local-sgd: first local step; the steps before it are synchronous");
-  fields.add("moments", moments,
-             "local-sgd, diloco: the optimizer's moments at an average: keep, average or reset");
+  fields.add("moments", moments, "local-sgd, diloco: the optimizer's moments at an average")
+      .one_of({"keep", "average", "reset"});
   fields.add("outer_lr", outer_lr, "diloco: learning rate of the outer optimizer");
   fields.add("outer_momentum", outer_momentum, "diloco: momentum of the outer optimizer");
   fields.add("outer_nesterov", outer_nesterov, "diloco: Nesterov momentum; false: plain momentum (BMUF)");
@@ -75,28 +83,34 @@ void RunSpec::Strategy::describe(Fields& fields) {
   fields.add("delay", delay,
              "local-sgd, diloco: steps from the start of an average to its use; 0: workers wait for it");
   fields.add("mixing", mixing, "diloco: weight of the local values when an average arrives");
-  fields.add("staleness", staleness,
-             "parameter-server: how many updates a worker may be ahead of the slowest: a number, or inf");
+  fields
+      .add("staleness", staleness,
+           "parameter-server: how many updates a worker may be ahead of the slowest, or inf")
+      .takes("INT");
   fields.add("staleness_lr", staleness_lr,
              "parameter-server: divide the learning rate of an update by its staleness");
   fields.add("servers", servers, "parameter-server: number of server processes");
-  fields.add("state", state, "hogwild: optimizer state: own (one per process) or shared");
+  fields.add("state", state, "hogwild: optimizer state: one per process, or shared")
+      .one_of({"own", "shared"});
 }
 
 void RunSpec::Codec::describe(Fields& fields) {
-  fields.add("name", name,
-             fmt::format("compression of what is exchanged: {}", fmt::join(codec_names(), ", ")), "codec");
+  fields.add("name", name, "compression of what is exchanged", "codec").takes("CODEC").one_of(codec_names());
   fields.add("ratio", ratio, "top-k, random-k: fraction of the values that is sent");
   fields.add("rank", rank, "power-sgd: rank of the approximation");
   fields.add(
       "warmup", warmup,
       "one-bit, power-sgd: uncompressed steps at the start: a fraction of all, or a number if 1 or more");
-  fields.add("error_feedback", error_feedback,
-             "add the compression error to the next gradient: true, false or auto (where it is needed)");
+  fields
+      .add("error_feedback", error_feedback,
+           "add the compression error to the next gradient (auto: where it is needed)")
+      .one_of({"auto", "true", "false"});
 }
 
 void RunSpec::Optim::describe(Fields& fields) {
-  fields.add("name", name, fmt::format("{}", fmt::join(optimizer_names(), ", ")), "optimizer");
+  fields.add("name", name, "how gradients become updates", "optimizer")
+      .takes("OPTIMIZER")
+      .one_of(optimizer_names());
   fields.add("lr", lr, "peak learning rate", "lr");
   fields.add("weight_decay", weight_decay, "weight decay, of matrices but not of biases and norms",
              "weight-decay");
@@ -108,20 +122,22 @@ void RunSpec::Optim::describe(Fields& fields) {
   fields.add("trust", trust, "lars: trust coefficient");
   fields.add("warmup", warmup, "linear warm-up: a fraction of the steps, or a number of steps if above 1",
              "warmup");
-  fields.add("schedule", schedule,
-             fmt::format("learning-rate schedule after the warm-up: {}", fmt::join(schedule_names(), ", ")),
-             "schedule");
-  fields.add("milestones", milestones,
-             "schedule step: where the rate drops: fractions of the steps, or steps");
+  fields.add("schedule", schedule, "learning-rate schedule after the warm-up", "schedule")
+      .takes("SCHEDULE")
+      .one_of(schedule_names());
+  fields
+      .add("milestones", milestones, "schedule step: where the rate drops: fractions of the steps, or steps")
+      .takes("LIST");
   fields.add("gamma", gamma, "schedule step: factor of each drop");
   fields.add("cycle", cycle, "schedule cyclic: period: a fraction of the steps, or steps");
   fields.add("cycle_ratio", cycle_ratio, "schedule cyclic: highest over lowest rate");
   fields.add("power", power, "schedule polynomial: its power");
   fields.add("final_share", final_share, "schedule polynomial: final rate as a fraction of the peak");
-  fields.add("scaling", scaling, "scale the peak rate with batch / base_batch: none, linear or sqrt",
-             "lr-scaling");
+  fields.add("scaling", scaling, "scale the peak rate with batch / base-batch", "lr-scaling")
+      .takes("SCALING")
+      .one_of(scaling_names());
   fields.add("base_batch", base_batch, "examples per step that --lr is meant for", "base-batch");
-  fields.add("clip", clip, "clip the global gradient norm to this; 0: off", "clip");
+  fields.add("clip", clip, "clip the global gradient norm to this", "clip").zero_is("off");
   fields.add("label_smoothing", label_smoothing, "label smoothing", "label-smoothing");
   fields.add("plateau_factor", plateau_factor,
              "multiply the learning rate by this when the validation loss stops improving; 1: off");
@@ -129,25 +145,38 @@ void RunSpec::Optim::describe(Fields& fields) {
 }
 
 void RunSpec::Train::describe(Fields& fields) {
-  fields.add("batch_size", batch_size, "examples per worker and micro-batch; 0: 16, or from global-batch",
-             "batch-size");
-  fields.add("global_batch", global_batch, "examples per step over all workers; 0: from batch-size",
-             "global-batch");
+  fields
+      .add("batch_size", batch_size, "examples per worker and micro-batch (auto: 16, or from --global-batch)",
+           "batch-size")
+      .zero_is("auto");
+  fields
+      .add("global_batch", global_batch, "examples per step over all workers (auto: from --batch-size)",
+           "global-batch")
+      .zero_is("auto");
   fields.add("accumulate", accumulate, "micro-batches per optimizer step", "accumulate");
-  fields.add("epochs", epochs, "passes over the training data; 0: 1, or as many as steps need", "epochs");
-  fields.add("steps", steps, "optimizer steps, instead of epochs; 0: from epochs", "steps");
+  fields
+      .add("epochs", epochs, "passes over the training data (auto: 1, or as many as --steps needs)", "epochs")
+      .zero_is("auto");
+  fields.add("steps", steps, "optimizer steps, instead of --epochs (auto: from --epochs)", "steps")
+      .zero_is("auto");
   fields.add("seed", seed, "random seed: initial weights, order of examples, dropout", "seed");
-  fields.add("eval_every", eval_every, "steps between evaluations, or epoch", "eval-every");
-  fields.add("save_every", save_every, "steps between checkpoints; 0: at the end of every epoch",
-             "save-every");
-  fields.add("eval_batch", eval_batch, "batch size of evaluations; 0: the task's default");
-  fields.add("patience", patience, "stop after N evaluations without improvement; 0: never", "patience");
-  fields.add("keep", keep,
-             "which model is the result: last, best (by the validation split), or auto (best with patience, "
-             "else last)",
-             "keep");
-  fields.add("time_limit", time_limit, "stop after this many seconds, with a checkpoint; 0: no limit",
-             "time-limit");
+  fields.add("eval_every", eval_every, "steps between evaluations, or epoch", "eval-every").takes("STEPS");
+  fields.add("save_every", save_every, "steps between checkpoints, or epoch", "save-every")
+      .takes("STEPS")
+      .zero_is("epoch");
+  fields.add("eval_batch", eval_batch, "batch size of evaluations (auto: depends on the task)")
+      .zero_is("auto");
+  fields.add("patience", patience, "stop after N evaluations without improvement", "patience").zero_is("off");
+  fields
+      .add("keep", keep,
+           "which model is the result: the last, the best by the validation split, or auto (best with "
+           "--patience, else last)",
+           "keep")
+      .takes("WHICH")
+      .one_of({"auto", "last", "best"});
+  fields.add("time_limit", time_limit, "stop after so long, with a checkpoint", "time-limit")
+      .takes("SECONDS")
+      .zero_is("off");
   fields.add("balance", balance, "give each worker a share of the global batch that fits its speed",
              "balance");
   fields.add("balance_every", balance_every, "balance: steps between measurements of the workers' speed");
@@ -155,17 +184,23 @@ void RunSpec::Train::describe(Fields& fields) {
 
 void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "number of workers", "workers");
-  fields.add("timeout", timeout, "seconds until a worker that does not answer counts as lost", "timeout");
-  fields.add("fault", fault, "fault injection: RANK:STEP:PHASE:kill|stop|hang makes that worker fail there");
-  fields.add("slow", slow, "RANK:FACTOR: slow that worker down, so that its steps take FACTOR times as long");
+  fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")
+      .takes("SECONDS");
+  fields.add("fault", fault, "fault injection: makes that worker fail there")
+      .takes("RANK:STEP:PHASE:kill|stop|hang");
+  fields.add("slow", slow, "slow that worker down, so that its steps take FACTOR times as long")
+      .takes("RANK:FACTOR");
 }
 
 void RunSpec::Compute::describe(Fields& fields) {
-  fields.add("threads", threads, "threads per worker; 0: one if workers share the machine, else all cores",
-             "threads");
-  fields.add("device", device, "cpu, cuda or cuda:1", "device");
-  fields.add("precision", precision, "precision of matrix products: fp32, bf16 or fp16; weights stay fp32",
-             "precision");
+  fields
+      .add("threads", threads, "threads per worker (auto: one if workers share the machine, else all cores)",
+           "threads")
+      .zero_is("auto");
+  fields.add("device", device, "cpu, cuda or cuda:1", "device").takes("DEVICE");
+  fields.add("precision", precision, "precision of matrix products; weights stay fp32", "precision")
+      .takes("PRECISION")
+      .one_of(precision_names());
   fields.add("loader_threads", loader_threads, "threads that prepare batches");
 }
 

@@ -21,8 +21,10 @@ struct ContinueSpec {
 /// What `evaluate` and `predict` are asked for.
 struct ScoreSpec {
   std::string task, data, model;
+  bool held_out = false;  ///< evaluate: the data are those of training; of one file, what that held out
   ColumnSpec columns;
-  std::vector<std::string> prompts;  ///< mlm, clm: texts to fill in or continue, instead of a data file
+  std::vector<std::string> prompts;  ///< texts to classify, fill in or continue, instead of a data file
+  std::vector<std::string> pairs;    ///< classes of pairs: each prompt's second text
   int64_t max_length = 0;            ///< 0: what the model was trained with
   int64_t batch_size = 0;            ///< 0: as suits the task
   int64_t threads = 0;               ///< 0: all cores

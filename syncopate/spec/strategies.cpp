@@ -41,26 +41,19 @@ const std::vector<StrategyInfo>& strategies() {
        .sends_parameters = true,
        // The buckets are those of the synchronous steps before post_local_start.
        .settings = {"every", "overlap_average", "post_local_start", "moments", "delay", "bucket_mib",
-                    "first_bucket_mib", "sparse_rows", "overlap"},
-       .refuses = {{"fragments"}, {"mixing"}}},
+                    "first_bucket_mib", "sparse_rows", "overlap"}},
       {.name = "diloco",
        .rhythm = Rhythm::kLocal,
        .takes_codec = true,
        .sends_parameters = true,
        .settings = {"every", "moments", "outer_lr", "outer_momentum", "outer_nesterov", "fragments", "delay",
-                    "mixing"},
-       .refuses = {{"post_local_start"}, {"overlap_average", "; set strategy.delay"}}},
-      {.name = "hogwild",
-       .rhythm = Rhythm::kFree,
-       .pattern = Pattern::kNothing,
-       .settings = {"state"},
-       .refuses = {{"staleness"}, {"servers"}}},
+                    "mixing"}},
+      {.name = "hogwild", .rhythm = Rhythm::kFree, .pattern = Pattern::kNothing, .settings = {"state"}},
       {.name = "parameter-server",
        .rhythm = Rhythm::kFree,
        .pattern = Pattern::kPushPull,
        .has_servers = true,
-       .settings = {"sparse_rows", "staleness", "staleness_lr", "servers"},
-       .refuses = {{"state"}}},
+       .settings = {"sparse_rows", "staleness", "staleness_lr", "servers"}},
   };
   return kTable;
 }
@@ -101,6 +94,23 @@ const std::vector<OptimizerInfo>& optimizers() {
   return kTable;
 }
 
+const std::vector<RateInfo>& schedules() {
+  static const std::vector<RateInfo> kTable{{.name = "linear"},
+                                            {.name = "cosine"},
+                                            {.name = "constant"},
+                                            {.name = "step", .settings = {"milestones", "gamma"}},
+                                            {.name = "cyclic", .settings = {"cycle", "cycle_ratio"}},
+                                            {.name = "polynomial", .settings = {"power", "final_share"}}};
+  return kTable;
+}
+
+const std::vector<RateInfo>& scalings() {
+  static const std::vector<RateInfo> kTable{{.name = "none"},
+                                            {.name = "linear", .settings = {"base_batch"}},
+                                            {.name = "sqrt", .settings = {"base_batch"}}};
+  return kTable;
+}
+
 const StrategyInfo& strategy_info(std::string_view name) { return find(strategies(), name, "strategy"); }
 const CodecInfo& codec_info(std::string_view name) { return find(codecs(), name, "codec"); }
 const OptimizerInfo& optimizer_info(std::string_view name) { return find(optimizers(), name, "optimizer"); }
@@ -109,16 +119,8 @@ std::vector<std::string> strategy_names() { return names_of(strategies()); }
 std::vector<std::string> codec_names() { return names_of(codecs()); }
 std::vector<std::string> optimizer_names() { return names_of(optimizers()); }
 
-const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> kNames{"linear", "cosine", "constant",
-                                               "step",   "cyclic", "polynomial"};
-  return kNames;
-}
-
-const std::vector<std::string>& scaling_names() {
-  static const std::vector<std::string> kNames{"none", "linear", "sqrt"};
-  return kNames;
-}
+std::vector<std::string> schedule_names() { return names_of(schedules()); }
+std::vector<std::string> scaling_names() { return names_of(scalings()); }
 
 const std::vector<std::string>& precision_names() {
   static const std::vector<std::string> kNames{"fp32", "bf16", "fp16"};

@@ -27,11 +27,6 @@ enum class Pattern {
   kPushPull,       ///< gradients to a server, parameters back
 };
 
-struct Refusal {
-  std::string setting;
-  std::string advice{};  ///< what to set instead; may be empty
-};
-
 struct StrategyInfo {
   std::string_view name;
   Rhythm rhythm = Rhythm::kTogether;
@@ -42,8 +37,6 @@ struct StrategyInfo {
   bool takes_codec = false;           ///< what it exchanges may be compressed
   bool sends_parameters = false;      ///< an exchange carries parameters, or their differences, not gradients
   std::vector<std::string> settings;  ///< names below `strategy.` that it heeds, `name` apart
-  /// A sibling's settings, which look as if they did something here: setting them is an error.
-  std::vector<Refusal> refuses{};
 };
 
 /// How a codec packs a sum over ranks.
@@ -73,9 +66,17 @@ struct OptimizerInfo {
   std::vector<std::string> settings;  ///< names below `optim.` that decide its update, beside the common ones
 };
 
+/// A schedule, or a scaling, of the learning rate.
+struct RateInfo {
+  std::string_view name;
+  std::vector<std::string> settings{};  ///< names below `optim.` that it heeds, beside the common ones
+};
+
 const std::vector<StrategyInfo>& strategies();
 const std::vector<CodecInfo>& codecs();
 const std::vector<OptimizerInfo>& optimizers();
+const std::vector<RateInfo>& schedules();
+const std::vector<RateInfo>& scalings();
 
 // By name; throw ConfigError with a suggestion.
 const StrategyInfo& strategy_info(std::string_view name);
@@ -85,8 +86,8 @@ const OptimizerInfo& optimizer_info(std::string_view name);
 std::vector<std::string> strategy_names();
 std::vector<std::string> codec_names();
 std::vector<std::string> optimizer_names();
-const std::vector<std::string>& schedule_names();
-const std::vector<std::string>& scaling_names();
+std::vector<std::string> schedule_names();
+std::vector<std::string> scaling_names();
 const std::vector<std::string>& precision_names();
 
 /// What one worker sends in an exchange.

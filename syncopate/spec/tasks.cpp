@@ -10,34 +10,50 @@ namespace syncopate::spec {
 const std::vector<TaskFamily>& task_families() {
   static const std::vector<std::string> bert{"bert-tiny", "bert-mini", "bert-small", "bert-base",
                                              "bert-large"};
+  static const std::vector<std::string> texts{"task.max_length", "model.vocab", "model.vocab_size",
+                                              "model.dropout"};
+  const auto texts_and = [](std::vector<std::string> more) {
+    more.insert(more.begin(), texts.begin(), texts.end());
+    return more;
+  };
   static const std::vector<TaskFamily> kFamilies{
       {.name = "classification",
        .tasks = {"supersense", "hypernym", "rte", "sst2", "mnli", "csv"},
        .models = bert,
        .max_length = 128,
-       .eval_batch = 64},
+       .eval_batch = 64,
+       .takes_prompts = true,
+       .settings = texts_and({"model.inner_dropout", "optim.label_smoothing"}),
+       .own_settings = {{"csv", {"task.text", "task.text_pair", "task.label"}}}},
       {.name = "masked-words",
        .tasks = {"mlm"},
        .models = bert,
        .max_length = 128,
        .eval_batch = 32,
-       .takes_prompts = true},
+       .takes_prompts = true,
+       .answers_lines = true,
+       .settings = texts_and({"model.inner_dropout", "optim.label_smoothing", "task.text", "task.documents",
+                              "task.mask_rate", "task.whole_words"})},
       {.name = "questions",
        .tasks = {"squad", "definition-qa"},
        .models = bert,
        .max_length = 320,
-       .eval_batch = 32},
+       .eval_batch = 32,
+       .settings = texts_and({"model.inner_dropout", "optim.label_smoothing", "task.stride"})},
       {.name = "next-words",
        .tasks = {"clm"},
        .models = {"gpt-tiny", "gpt-mini", "gpt2", "gpt2-xl"},
        .max_length = 128,
        .eval_batch = 8,
-       .takes_prompts = true},
+       .takes_prompts = true,
+       .answers_lines = true,
+       .settings = texts_and({"task.text", "task.documents"})},
       {.name = "images",
        .tasks = {"cifar10", "idx"},
        .models = {"resnet-8", "resnet-18"},
        .max_length = 0,
-       .eval_batch = 128},
+       .eval_batch = 128,
+       .settings = {"task.augment", "model.batch_norm", "optim.label_smoothing"}},
   };
   return kFamilies;
 }
@@ -47,6 +63,14 @@ const TaskFamily& task_family(std::string_view task) {
     if (std::find(family.tasks.begin(), family.tasks.end(), task) != family.tasks.end()) return family;
   }
   throw ConfigError("unknown task \"{}\"{}", task, suggestion(task, task_names()));
+}
+
+std::vector<std::string> settings_of_task(const std::string& task) {
+  const TaskFamily& family = task_family(task);
+  std::vector<std::string> settings = family.settings;
+  if (const auto own = family.own_settings.find(task); own != family.own_settings.end())
+    settings.insert(settings.end(), own->second.begin(), own->second.end());
+  return settings;
 }
 
 std::vector<std::string> task_names() {

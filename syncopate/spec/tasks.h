@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +17,17 @@ struct TaskFamily {
   int64_t max_length = 0;           ///< tokens of an example unless told otherwise; 0: no texts
   int64_t eval_batch = 64;          ///< likewise
   bool takes_prompts = false;       ///< answers texts given on the command line
+  bool answers_lines = false;       ///< `predict` reads texts line by line, not the task's data
+  /// Dotted names of the settings that its tasks heed, beside those that every task does.
+  std::vector<std::string> settings{};
+  /// More that one of its tasks heeds alone.
+  std::map<std::string, std::vector<std::string>> own_settings{};
 };
 
 const std::vector<TaskFamily>& task_families();
 const TaskFamily& task_family(std::string_view task);  ///< throws ConfigError with a suggestion
+/// Those of its family and its own.
+std::vector<std::string> settings_of_task(const std::string& task);
 std::vector<std::string> task_names();
 std::vector<std::string> model_names();  ///< presets of all families
 

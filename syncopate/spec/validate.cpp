@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
@@ -67,30 +66,6 @@ void require_servers(const RunSpec& spec) {
   }
 }
 
-/// Settings of a strategy's sibling, which look as if they did something. Those of strangers may stand in an
-/// experiment that runs both.
-void require_heeded(const RunSpec& spec) {
-  const StrategyInfo& info = strategy_info(spec.strategy.name);
-  RunSpec mine = spec, defaults;
-  const nlohmann::ordered_json set = mine.fields().to_json(), unset = defaults.fields().to_json();
-  for (const auto& [refused, advice] : info.refuses) {
-    const std::string& setting = refused;  // a lambda of C++20 cannot capture a binding
-    const std::string name = "strategy." + setting;
-    if (set.at(name) == unset.at(name)) continue;
-    throw ConfigError("the strategy {} has no use for {}; it is a setting of {}{}", info.name, name,
-                      strategies_that([&](const StrategyInfo& other) {
-                        return std::find(other.settings.begin(), other.settings.end(), setting) !=
-                               other.settings.end();
-                      }),
-                      advice);
-  }
-  if (info.has_servers && spec.staleness_bound() == 0 && spec.strategy.staleness_lr) {
-    throw ConfigError(
-        "the strategy {} has no use for strategy.staleness_lr; it is a setting of a staleness above 0",
-        info.name);
-  }
-}
-
 /// parallel::LocalSteps and DiLoCo check the same of their options.
 void require_local_steps(const RunSpec& spec) {
   const RunSpec::Strategy& s = spec.strategy;
@@ -142,7 +117,6 @@ void require_strategy(const RunSpec& spec) {
   require_above_zero("strategy.bucket_mib", s.bucket_mib);
   require_above_zero("strategy.first_bucket_mib", s.first_bucket_mib);
   require_servers(spec);
-  require_heeded(spec);
   require_local_steps(spec);
 }
 

@@ -10,6 +10,7 @@
 #include "syncopate/corpora/task.h"
 #include "syncopate/data/text_dataset.h"
 #include "syncopate/tasks/setup.h"
+#include "syncopate/tasks/task_files.h"
 #include "syncopate/tasks/wordpiece_start.h"
 
 namespace syncopate::tasks {
@@ -52,6 +53,52 @@ corpora::TextSource source_of(const std::string& task, const std::string& path,
           .text_pair = columns.text_pair,
           .label = columns.label,
           .labels = {}};
+}
+
+/// The texts given on the command line, as a task's data.
+corpora::TextTask task_of_prompts(const spec::ScoreSpec& spec, const corpora::TextSource& source) {
+  const std::optional<bool> pairs = corpora::reads_pairs(source);
+  if (pairs == false && !spec.pairs.empty()) {
+    throw ConfigError("--prompt-pair is for tasks of pairs; {} reads single texts", spec.task);
+  }
+  if ((pairs == true || !spec.pairs.empty()) && spec.pairs.size() != spec.prompts.size()) {
+    throw ConfigError(
+        "the task {} reads pairs: give a --prompt-pair with each --prompt (there are {} and {})", spec.task,
+        spec.pairs.size(), spec.prompts.size());
+  }
+  corpora::TextTask task{.name = spec.task, .labels = source.labels, .train = {}, .test = {}};
+  for (size_t i = 0; i < spec.prompts.size(); ++i) {
+    task.test.push_back({.a = spec.prompts[i], .b = spec.pairs.empty() ? "" : spec.pairs[i], .label = -1});
+  }
+  return task;
+}
+
+/// One line of JSON an example: its logits, what they mean, and the class.
+Scoring::Answer answer_with_classes(std::vector<std::string> labels, std::vector<std::string> texts,
+                                    std::vector<std::string> pairs) {
+  return [=](const Scoring::ForEachOutput& outputs, const std::function<void(const std::string&)>& line) {
+    outputs([&](const at::Tensor& output, const tensor::Batch& batch) {
+      const at::Tensor logits_BC = output.to(at::kCPU, at::kFloat).contiguous();
+      const at::Tensor shares_BC = at::softmax(logits_BC, -1);
+      const int64_t width = logits_BC.size(1);
+      const auto row_of = [&](const at::Tensor& table, int64_t row) {
+        const float* const first = table.data_ptr<float>() + row * width;
+        return std::vector<float>(first, first + width);
+      };
+      for (int64_t row = 0; row < logits_BC.size(0); ++row) {
+        const std::vector<float> logits = row_of(logits_BC, row);
+        const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+        const auto index = static_cast<size_t>(batch.ids[static_cast<size_t>(row)]);
+        nlohmann::ordered_json answer{{"index", index}};
+        if (!texts.empty()) answer["text"] = texts[index];
+        if (!pairs.empty()) answer["text_pair"] = pairs[index];
+        answer["logits"] = logits;
+        answer["probabilities"] = row_of(shares_BC, row);
+        answer["label"] = labels[static_cast<size_t>(best)];
+        line(answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      }
+    });
+  };
 }
 
 }  // namespace
@@ -107,8 +154,8 @@ Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
   if (source.labels.empty()) {  // transformers' names for classes without one
     for (int64_t i = 0; i < config.num_labels; ++i) source.labels.push_back(fmt::format("LABEL_{}", i));
   }
-  const corpora::TextTask task =
-      corpora::load_task(source, predict ? corpora::Purpose::kPredict : corpora::Purpose::kEvaluate);
+  const corpora::TextTask task = spec.prompts.empty() ? corpora::load_task(source, purpose_of(spec, predict))
+                                                      : task_of_prompts(spec, source);
   if (config.num_labels != static_cast<int64_t>(task.labels.size())) {
     throw DataError(
         "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
@@ -122,21 +169,7 @@ Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
   made.test = std::make_shared<data::TextDataset>(task.test, tokenizer, max_length);
   made.metric = metric_of(task);
   made.notes = std::move(notes);
-  made.answer = [labels = task.labels](const Scoring::ForEachOutput& outputs,
-                                       const std::function<void(const std::string&)>& line) {
-    outputs([&](const at::Tensor& output, const tensor::Batch& batch) {
-      const at::Tensor logits = output.to(at::kCPU, at::kFloat).contiguous();
-      const int64_t width = logits.size(1);
-      for (int64_t row = 0; row < logits.size(0); ++row) {
-        const float* const first = logits.data_ptr<float>() + row * width;
-        const auto best = std::max_element(first, first + width) - first;
-        line(nlohmann::ordered_json{{"index", batch.ids[static_cast<size_t>(row)]},
-                                    {"logits", std::vector<float>(first, first + width)},
-                                    {"label", labels[static_cast<size_t>(best)]}}
-                 .dump());
-      }
-    });
-  };
+  made.answer = answer_with_classes(task.labels, spec.prompts, spec.pairs);
   made.model = std::move(loaded.model);
   return made;
 }

@@ -15,6 +15,7 @@
 #include "syncopate/spec/tasks.h"
 #include "syncopate/tasks/score_file.h"
 #include "syncopate/tasks/setup.h"
+#include "syncopate/tasks/task_files.h"
 
 namespace syncopate::tasks {
 namespace {
@@ -74,6 +75,13 @@ void require_same_shape(const spec::RunSpec& spec, bool same) {
   if (same || spec.model.name.empty() || spec.model.init_from.empty()) return;
   throw ConfigError("the model of --init-from {} is not a {}; leave --model out", spec.model.init_from,
                     spec.model.name);
+}
+
+corpora::Purpose purpose_of(const spec::ScoreSpec& spec, bool predict) {
+  if (predict) return corpora::Purpose::kPredict;
+  // The split of training, whose rest the model has seen.
+  const bool one_file = spec.held_out && std::filesystem::is_regular_file(spec.data);
+  return one_file ? corpora::Purpose::kTrain : corpora::Purpose::kEvaluate;
 }
 
 uint64_t start_seed(const spec::RunSpec& spec) {

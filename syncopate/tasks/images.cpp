@@ -149,7 +149,7 @@ TaskSetup make_images(const spec::RunSpec& spec, comm::Group&) {
 
 Scoring score_images(const spec::ScoreSpec& spec, bool predict) {
   const auto task = std::make_shared<const corpora::ImageTask>(
-      load_images(spec.task, spec.data, predict ? corpora::Purpose::kPredict : corpora::Purpose::kEvaluate));
+      load_images(spec.task, spec.data, purpose_of(spec, predict)));
   nn::LoadedResNet loaded = nn::load_resnet(spec.model, std::nullopt, 0);
   const nn::ResNetConfig& config = loaded.model->config();
   require_images_fit(*task, config, spec.model);

@@ -9,6 +9,7 @@
 #include "syncopate/data/masked_dataset.h"
 #include "syncopate/tasks/language.h"
 #include "syncopate/tasks/setup.h"
+#include "syncopate/tasks/task_files.h"
 #include "syncopate/tasks/wordpiece_start.h"
 
 namespace syncopate::tasks {
@@ -97,9 +98,8 @@ Scoring score_masked_words(const spec::ScoreSpec& spec, bool predict) {
     };
     return made;
   }
-  const corpora::Corpus corpus =
-      corpora::load_corpus({.path = spec.data, .documents = spec.documents, .text = spec.columns.text},
-                           corpora::Purpose::kEvaluate);
+  const corpora::Corpus corpus = corpora::load_corpus(
+      {.path = spec.data, .documents = spec.documents, .text = spec.columns.text}, purpose_of(spec, false));
   made.notes = corpus.notes;
   made.test =
       std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer,

@@ -13,6 +13,7 @@
 #include "syncopate/nn/gpt/gpt_folder.h"
 #include "syncopate/tasks/language.h"
 #include "syncopate/tasks/setup.h"
+#include "syncopate/tasks/task_files.h"
 #include "syncopate/text/bpe.h"
 #include "syncopate/text/bpe_training.h"
 
@@ -121,9 +122,8 @@ Scoring score_next_words(const spec::ScoreSpec& spec, bool predict) {
     };
     return made;
   }
-  const corpora::Corpus corpus =
-      corpora::load_corpus({.path = spec.data, .documents = spec.documents, .text = spec.columns.text},
-                           corpora::Purpose::kEvaluate);
+  const corpora::Corpus corpus = corpora::load_corpus(
+      {.path = spec.data, .documents = spec.documents, .text = spec.columns.text}, purpose_of(spec, false));
   made.notes = corpus.notes;
   made.test = std::make_shared<data::CausalDataset>(corpus.test, *pieces, max_length);
   return made;

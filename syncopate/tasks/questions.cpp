@@ -75,8 +75,7 @@ TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
 }
 
 Scoring score_questions(const spec::ScoreSpec& spec, bool predict) {
-  corpora::SquadTask task = load_questions(
-      spec.task, spec.data, predict ? corpora::Purpose::kPredict : corpora::Purpose::kEvaluate);
+  corpora::SquadTask task = load_questions(spec.task, spec.data, purpose_of(spec, predict));
   const text::WordPiece tokenizer = text::WordPiece::load(vocabulary_of(spec.model));
   auto loaded = nn::load_bert<nn::BertQuestionAnswering>(spec.model, {});
   if (loaded.fresh_head) {

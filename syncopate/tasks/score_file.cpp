@@ -88,16 +88,24 @@ Measures score_labels(const Labelled& truth, const std::string& predictions) {
 }  // namespace
 
 Measures score_text_labels(const PredictionsFile& file) {
-  const corpora::TextTask texts =
-      corpora::load_task({.task = file.task,
-                          .path = file.data,
-                          .text = file.columns.text,
-                          .text_pair = file.columns.text_pair,
-                          .label = file.columns.label,
-                          .labels = {}},
-                         corpora::Purpose::kPredict);  // by which the answers are numbered
-  Labelled truth{.names = texts.labels, .labels = {}};
-  for (const auto& example : texts.test) truth.labels.push_back(example.label);
+  const corpora::TextSource source{.task = file.task,
+                                   .path = file.data,
+                                   .text = file.columns.text,
+                                   .text_pair = file.columns.text_pair,
+                                   .label = file.columns.label,
+                                   .labels = {}};
+  // Answers are numbered as `predict` reads the rows; those that count are the rows that `evaluate` reads,
+  // which leaves some out and refuses others. Both keep the order of the file.
+  const corpora::TextTask texts = corpora::load_task(source, corpora::Purpose::kPredict);
+  const corpora::TextTask counted = corpora::load_task(source, corpora::Purpose::kEvaluate);
+  Labelled truth{.names = counted.labels, .labels = {}};
+  size_t next = 0;
+  for (const auto& example : texts.test) {
+    const bool counts = next < counted.test.size() && example.a == counted.test[next].a &&
+                        example.b == counted.test[next].b && example.label == counted.test[next].label;
+    truth.labels.push_back(counts ? counted.test[next++].label : -1);
+  }
+  check(next == counted.test.size(), "every row that is evaluated is one that is predicted");
   return score_labels(truth, file.predictions);
 }
 

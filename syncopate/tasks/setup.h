@@ -51,8 +51,9 @@ struct Scoring {
   /// Answers: one JSON line after the other. `outputs` runs the model over the test set.
   using ForEachOutput =
       std::function<void(const std::function<void(const at::Tensor&, const tensor::Batch&)>&)>;
-  std::function<void(const ForEachOutput& outputs, const std::function<void(const std::string&)>& line)>
-      answer;
+  using Answer =
+      std::function<void(const ForEachOutput& outputs, const std::function<void(const std::string&)>& line)>;
+  Answer answer;
   std::vector<std::string> notes;
 };
 

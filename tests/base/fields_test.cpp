@@ -64,7 +64,7 @@ TEST(Fields, ReportsUnknownNamesAndBadValues) {
   Fields fields;
   outer.describe(fields);
   EXPECT_EQ(complaint(fields, "inner.lt=1"), "unknown setting \"inner.lt\"; did you mean \"inner.lr\"?");
-  EXPECT_EQ(complaint(fields, "count=many"), "count must be a whole number, got \"many\"");
+  EXPECT_EQ(complaint(fields, "count=many"), "--how-many must be a whole number, got \"many\"");
   EXPECT_EQ(complaint(fields, "inner.on=yes"), "inner.on must be true or false, got \"yes\"");
   EXPECT_EQ(complaint(fields, "count"), "a setting is given as name=value, got \"count\"");
 }

@@ -72,7 +72,20 @@ TEST_F(CommandLine, TrainLeavesRecordsAndAUsableModel) {
     EXPECT_TRUE(steps[0].contains(key)) << key;
   }
 
+  for (const char* part :
+       {"step 84/84", "done: 84 steps", "quality: test loss", "accuracy", "ms per step (compute", "exchange",
+        "data", "examples/s", "sent: ", "by each worker"}) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+  }
+  EXPECT_NE(result.err.find("model: " + (run_dir / "model").string() + "\n"), std::string::npos);
+  EXPECT_TRUE(result.err.ends_with("evaluate: syncopate evaluate --model " + run_dir.string() + "\n"))
+      << result.err;
+
   const std::string dev = data_ + "/dev.tsv", model = run_dir / "model";
+  const CommandResult bare = run({"evaluate", "--model", run_dir, "--json"});
+  ASSERT_EQ(bare.exit_code, 0) << bare.err;
+  EXPECT_EQ(Json::parse(bare.out)["accuracy"], printed["eval"]["accuracy"]);
+  EXPECT_EQ(Json::parse(bare.out)["examples"], 20);
   const CommandResult score = run({"evaluate", "--task", "sst2", "--data", dev, "--model", model, "--json"});
   ASSERT_EQ(score.exit_code, 0) << score.err;
   EXPECT_EQ(Json::parse(score.out)["accuracy"], printed["eval"]["accuracy"]);
@@ -92,6 +105,45 @@ TEST_F(CommandLine, TrainLeavesRecordsAndAUsableModel) {
     right += one == (i % 2 == 0) ? 1 : 0;
   }
   EXPECT_DOUBLE_EQ(right / 20.0, printed["eval"]["accuracy"].get<double>());
+}
+
+TEST_F(CommandLine, ConfigRunsARecordedSpecAgain) {
+  ASSERT_EQ(train("first", {"--strategy", "single", "--steps", "6"}).exit_code, 0);
+  const auto again = [&](const std::string& name, Words more) {
+    more.insert(more.begin(), {"train", "--config", folder_ / "first", "--out", folder_ / name});
+    const CommandResult result = run(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return losses_of(folder_ / name);
+  };
+  const auto first = losses_of(folder_ / "first");
+  EXPECT_EQ(again("same", {}), first);
+  EXPECT_NE(again("other", {"--seed", "6"}), first);
+  EXPECT_EQ(again("longer", {"--epochs", "1"}).size(), 7u) << "what is given holds, not --steps of the file";
+  expect_complaint(run({"train", "--config", data_ + "/dev.tsv"}), 3, "give a spec.json");
+  expect_complaint(run({"train", "--config", folder_ / "first", "--set", "strategy.every=8"}), 2,
+                   "strategy.every has no effect with single: it is a setting of local-sgd, diloco");
+}
+
+TEST_F(CommandLine, PromptsAreClassified) {
+  ASSERT_EQ(train("run", {"--strategy", "single", "--epochs", "8"}).exit_code, 0);
+  const std::string text = read_text(data_ + "/dev.tsv");  // its first row is of class 1
+  const size_t start = text.find('\n') + 1;
+  const std::string prompt = text.substr(start, text.find('\t', start) - start);
+  const CommandResult all = run({"predict", "--model", folder_ / "run"});
+  const CommandResult one = run({"predict", "--model", folder_ / "run/model", "--prompt", prompt});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const Json answer = Json::parse(one.out), row = Json::parse(all.out.substr(0, all.out.find('\n')));
+  EXPECT_EQ(answer["text"], prompt);
+  EXPECT_EQ(answer["label"], row["label"]);
+  EXPECT_NEAR(answer["logits"][0].get<double>(), row["logits"][0].get<double>(), 1e-5);
+  ASSERT_EQ(answer["probabilities"].size(), 2u);
+  const double p0 = answer["probabilities"][0], p1 = answer["probabilities"][1];
+  EXPECT_NEAR(p0 + p1, 1, 1e-6);
+  EXPECT_NEAR(std::log(p1 / p0), answer["logits"][1].get<double>() - answer["logits"][0].get<double>(), 1e-3);
+  expect_complaint(run({"predict", "--model", folder_ / "run", "--prompt", prompt, "--prompt-pair", "more"}),
+                   2, "sst2 reads single texts");
+  expect_complaint(run({"predict", "--model", folder_ / "run/nowhere", "--prompt", prompt}), 2,
+                   "give --task");
 }
 
 TEST_F(CommandLine, RunPreparesItsOwnProcess) {
@@ -247,6 +299,8 @@ TEST_F(CommandLine, PrintsHelpAndVersion) {
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.out.find("Example"), std::string::npos) << command;
   }
+  EXPECT_EQ(run({"help", "compare"}).out, run({"compare", "--help"}).out);
+  expect_complaint(run({"help", "trian"}), 2, "did you mean \"train\"?");
 }
 
 TEST_F(CommandLine, BadSettingsExitWithTwo) {
@@ -260,7 +314,7 @@ TEST_F(CommandLine, BadSettingsExitWithTwo) {
                    "strategy.outer_lr must be above 0 and at most 1000000");
   expect_complaint(train("a", {"--set", "comm.fault=9:2:forward:kill"}), 2, "does not exist");
   expect_complaint(train("a", {"--set", "comm.fault=0:2:foreward:kill"}), 2, "names no phase of a run");
-  expect_complaint(train("a", {"--workers", "two"}), 2, "comm.workers must be a whole number, got \"two\"");
+  expect_complaint(train("a", {"--workers", "two"}), 2, "--workers must be a whole number, got \"two\"");
   expect_complaint(train("a", {"--strategy", "single", "--workers", "2"}), 2, "one worker");
   expect_complaint(train("a", {"--set", "strategy.bukket_mib=3"}), 2,
                    "did you mean \"strategy.bucket_mib\"?");
@@ -268,6 +322,10 @@ TEST_F(CommandLine, BadSettingsExitWithTwo) {
   expect_complaint(train("a", {"--model", "bert-tiyn"}), 2, "did you mean \"bert-tiny\"?");
   expect_complaint(train("a", {"--task", "sst3"}), 2, "did you mean \"sst2\"?");
   expect_complaint(train("a", {"--batch-size", "4"}), 2, "exclude each other");
+  expect_complaint(train("a", {"--batch-size", "0"}), 2,
+                   "--batch-size must be a whole number above 0 or auto");
+  expect_complaint(train("a", {"--set", "codec.rank=2"}), 2, "it is a setting of power-sgd");
+  expect_complaint(train("a", {"--text", "sentence"}), 2, "--text has no effect with the task sst2");
   expect_complaint(train("a", {"--max-length", "1000"}), 2, "--max-length");
   expect_complaint(train("a", {"--rank", "3", "--world-size", "2", "--master", "127.0.0.1:1"}), 2, "rank");
   expect_complaint(train("a", {"--resume"}), 2, "no run in");

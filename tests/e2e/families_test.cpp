@@ -8,6 +8,33 @@ namespace {
 
 class FamilyCommands : public Program {};
 
+TEST_F(FamilyCommands, EvaluatesTheRowsThatOneFileHeldOut) {
+  const std::string file = data_for("csv") + "/train.csv";
+  const Json result = trained("csv", "run", {"--data", file, "--strategy", "single"});
+  const CommandResult bare = run({"evaluate", "--model", folder_ / "run", "--threads", "1", "--json"});
+  ASSERT_EQ(bare.exit_code, 0) << bare.err;
+  expect_recorded(Json::parse(bare.out), result);
+  EXPECT_EQ(Json::parse(bare.out)["examples"], 6) << "a tenth of the rows";
+  const CommandResult whole = run({"evaluate", "--model", folder_ / "run", "--data", file, "--json"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(Json::parse(whole.out)["examples"], 61) << "the columns are the run's all the same";
+}
+
+TEST_F(FamilyCommands, ScoreCountsTheRowsThatEvaluateCounts) {
+  trained("csv", "run", {"--strategy", "single"});
+  const std::string file = folder_ / "holes.csv";
+  write_text(file, read_text(data_for("csv") + "/dev.csv") + "\"\",a\n\" \",b\n");
+  const CommandResult evaluated = run({"evaluate", "--model", folder_ / "run", "--data", file, "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_NE(evaluated.err.find("2 rows without text were skipped"), std::string::npos) << evaluated.err;
+  const std::string answers = folder_ / "answers.jsonl";
+  ASSERT_EQ(run({"predict", "--model", folder_ / "run", "--data", file, "--out", answers}).exit_code, 0);
+  EXPECT_EQ(read_json_lines(answers).size(), 31u) << "every row is answered";
+  const Json score = score_of("csv", file, answers, {"--text", "text", "--label", "label"});
+  EXPECT_EQ(score["total"], Json::parse(evaluated.out)["examples"]);
+  EXPECT_NEAR(score["accuracy"].get<double>(), Json::parse(evaluated.out)["accuracy"].get<double>(), 1e-12);
+}
+
 TEST_F(FamilyCommands, MaskedWords) {
   const Json result = trained("mlm", "run", two_workers());
   EXPECT_EQ(result["workers"], 2);

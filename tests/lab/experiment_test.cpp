@@ -73,6 +73,30 @@ TEST(Experiment, RowsStartFromPhasesByName) {
             std::string::npos);
 }
 
+TEST(Experiment, SharedSettingsGoToTheRowsThatHeedThem) {
+  const test::TempDir folder;
+  const std::string rows =
+      "[[row]]\nstrategy=\"ddp\"\nworkers=2\n[[row]]\nstrategy=\"local-sgd\"\nworkers=2\n";
+  test::write_text(folder / "x.toml", "[settings]\n\"strategy.every\" = 5\n" + rows);
+  test::write_text(folder / "plain.toml", rows);
+  Experiment with = read_experiment(folder / "x.toml"), without = read_experiment(folder / "plain.toml");
+  EXPECT_EQ(with.rows[1].spec.strategy.every, 5);
+  EXPECT_EQ(with.rows[0].spec.name(), without.rows[0].spec.name()) << "nothing that ddp heeds was said";
+  EXPECT_NE(with.rows[1].spec.name(), without.rows[1].spec.name());
+}
+
+TEST(Experiment, SettingsThatNobodyHeedsAreRefused) {
+  EXPECT_NE(complaint("[[row]]\nstrategy=\"ddp\"\n\"strategy.every\" = 8\n")
+                .find("row 1: strategy.every has no effect with ddp: it is a setting of local-sgd, diloco"),
+            std::string::npos);
+  EXPECT_NE(complaint("[settings]\n\"strategy.every\" = 5\n[[row]]\nstrategy=\"ddp\"\n[[row]]\n")
+                .find("settings: strategy.every has no effect in any row"),
+            std::string::npos);
+  EXPECT_NE(
+      complaint("[[phase]]\nname=\"a\"\ntask=\"rte\"\ntext=\"x\"\n[[row]]\n").find("phase 1: --text has"),
+      std::string::npos);
+}
+
 TEST(Experiment, ErrorsSayWhatIsWrongAndWhere) {
   EXPECT_NE(complaint("[[row]\n").find("x.toml:1: "), std::string::npos);
   EXPECT_NE(complaint("").find("lists nothing to run"), std::string::npos);

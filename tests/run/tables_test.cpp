@@ -103,20 +103,37 @@ TEST(Tables, EverySettingIsHeededBySomebody) {
   EXPECT_EQ(heeded(spec::strategies()), settings_of("strategy"));
   EXPECT_EQ(heeded(spec::codecs()), settings_of("codec"));
   const std::set<std::string> optim = settings_of("optim");
-  for (const std::string& name : heeded(spec::optimizers())) EXPECT_TRUE(optim.contains(name)) << name;
+  std::set<std::string> seen;
+  for (const auto& some : {heeded(spec::optimizers()), heeded(spec::schedules()), heeded(spec::scalings())}) {
+    for (const std::string& name : some) {
+      EXPECT_TRUE(optim.contains(name)) << name;
+      EXPECT_TRUE(seen.insert(name).second) << name << " belongs to things of two kinds";
+    }
+  }
 }
 
-TEST(Tables, AStrategyRefusesOnlyWhatItDoesNotHeedAndASiblingDoes) {
-  for (const spec::StrategyInfo& info : spec::strategies()) {
-    for (const auto& each : info.refuses) {
-      const std::string& refused = each.setting;
-      EXPECT_EQ(std::count(info.settings.begin(), info.settings.end(), refused), 0) << info.name << refused;
-      const auto heeds = [&](const spec::StrategyInfo& other) {
-        return other.rhythm == info.rhythm &&
-               std::count(other.settings.begin(), other.settings.end(), refused) > 0;
-      };
-      EXPECT_TRUE(std::any_of(spec::strategies().begin(), spec::strategies().end(), heeds)) << refused;
+TEST(Tables, SettingsOfTasksAreThere) {
+  spec::RunSpec spec;
+  const Fields fields = spec.fields();
+  std::set<std::string> owned;
+  for (const spec::TaskFamily& family : spec::task_families()) {
+    for (const auto& own : family.own_settings) {
+      EXPECT_EQ(std::count(family.tasks.begin(), family.tasks.end(), own.first), 1) << own.first;
     }
+    for (const std::string& task : family.tasks) {
+      for (const std::string& name : spec::settings_of_task(task)) {
+        EXPECT_EQ(fields.find(name).name, name) << "in full";
+        owned.insert(name);
+      }
+    }
+  }
+  // Whatever else the tasks and models have, every one of them heeds: a new setting belongs here or there.
+  const std::set<std::string> common{"task.data",       "task.shuffle", "task.limit",
+                                     "task.test_limit", "model.name",   "model.init_from"};
+  for (const Fields::Field& field : fields.all()) {
+    if (!field.name.starts_with("task.") && !field.name.starts_with("model.")) continue;
+    EXPECT_TRUE(field.name == "task.name" || owned.contains(field.name) != common.contains(field.name))
+        << field.name;
   }
 }
 

@@ -43,20 +43,15 @@ TEST(Settings, RejectsInvalidLocalStepSettings) {
   refused("diloco", {"strategy.mixing=1"}, "strategy.mixing");
   refused("diloco", {"strategy.outer_momentum=1"}, "strategy.outer_momentum");
   refused("diloco", {"strategy.outer_lr=-1"}, "strategy.outer_lr");
-  refused("diloco", {"strategy.post_local_start=3"}, "a setting of local-sgd");
-  refused("local-sgd", {"strategy.fragments=2"}, "a setting of diloco");
   EXPECT_EQ(complaint("ddp", {"strategy.fragments=3", "model.batch_norm=sync"}), "") << "not ddp's";
 }
 
-TEST(Settings, RejectsSettingsTheStrategyIgnores) {
+TEST(Settings, RejectsWhatCannotGoTogether) {
   const auto said = [](const std::string& sentence, const std::string& words) {
     EXPECT_NE(sentence.find(words), std::string::npos) << words << ": " << sentence;
   };
   EXPECT_EQ(complaint("hogwild", {}), "");
   EXPECT_EQ(complaint("parameter-server", {"strategy.staleness=0"}), "");
-  said(complaint("hogwild", {"strategy.staleness=3"}), "a setting of parameter-server");
-  said(complaint("parameter-server", {"strategy.state=shared"}), "a setting of hogwild");
-  said(complaint("parameter-server", {"strategy.staleness=0", "strategy.staleness_lr=true"}), "above 0");
   said(complaint("ddp", {"comm.slow=2:4"}), "names a worker that does not exist");
   EXPECT_EQ(complaint("ddp", {"comm.slow=1:4"}), "");
   said(complaint("ddp", {"codec.name=fp16", "compute.precision=fp16"}), "--codec bf16");
@@ -82,11 +77,26 @@ TEST(Settings, RejectsOptimizersNoRunCouldUse) {
   EXPECT_NE(complaint("ddp", {"optim.name=sgd", "optim.nesterov=true", "optim.momentum=0"}), "");
 }
 
-TEST(Settings, RefusalSaysWhatToSetInstead) {
-  EXPECT_NE(complaint("diloco", {"strategy.overlap_average=true"}).find("set strategy.delay"),
-            std::string::npos);
-  EXPECT_EQ(complaint("diloco", {"strategy.post_local_start=3"}).find("set strategy.delay"),
-            std::string::npos);
+TEST(Settings, AutoIsAValueAndZeroIsNot) {
+  RunSpec spec;
+  const Fields fields = spec.fields();
+  for (const char* name : {"train.batch_size", "train.global_batch", "train.steps", "train.epochs",
+                           "task.max_length", "compute.threads", "train.eval_batch"}) {
+    fields.set(name, "12");
+    fields.set(name, "auto");
+    EXPECT_EQ(Fields::text_of(fields.find(name)), "auto") << name;
+    EXPECT_THROW(fields.set(name, "0"), ConfigError) << name;
+  }
+  try {
+    fields.set("train.batch_size", "0");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "--batch-size must be a whole number above 0 or auto, got \"0\"");
+  }
+  fields.set("optim.clip", "off");
+  EXPECT_EQ(spec.optim.clip, 0);
+  fields.set("optim.clip", "0");  // a number like another, and people write it
+  EXPECT_EQ(Fields::text_of(fields.find("clip")), "off");
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace syncopate::cli {
+
+/// A setting without a flag of its own, for --set.
+struct SettingText {
+  std::string name, type, help, preset;
+};
+
+/// The program's commands and options: the parser, and what it does not hold about them. Help, the manual and
+/// completions are made from this alone.
+struct Program {
+  CLI::App app;
+  std::map<const CLI::Option*, std::vector<std::string>> choices{};  ///< the values there are
+  std::map<const CLI::App*, std::vector<SettingText>> settings{};
+  std::map<const CLI::App*, std::vector<std::string>> notes{};     ///< paragraphs below the options
+  std::map<const CLI::App*, std::vector<std::string>> examples{};  ///< whole commands
+};
+
+struct OptionText {
+  std::string name;    ///< "--task", or "FILE" of one that is given by its place
+  std::string letter;  ///< "-h", if it has one
+  std::string type;    ///< what follows it; empty: nothing does
+  std::string help;
+  std::string preset;  ///< its value where nobody gives one; empty: not said
+  std::vector<std::string> choices;
+
+  std::string call() const { return type.empty() ? name : name + " " + type; }
+  /// The help with the values there are and the default.
+  std::string sentence() const;
+};
+
+struct OptionGroup {
+  std::string title;
+  std::vector<OptionText> options;
+};
+
+/// One command as people read it.
+struct CommandText {
+  std::string name;     ///< "train"; the program's own is empty
+  std::string purpose;  ///< one sentence
+  std::vector<OptionText> places;
+  std::vector<OptionGroup> groups;
+  std::vector<SettingText> settings;
+  std::vector<std::string> notes, examples;
+};
+
+CommandText describe(const Program& program, const CLI::App& command);
+std::vector<CommandText> describe_commands(const Program& program);
+
+/// "syncopate train [options]".
+std::string usage_of(const CommandText& command);
+
+}  // namespace syncopate::cli

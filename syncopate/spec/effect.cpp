@@ -1,0 +1,126 @@
+#include "syncopate/spec/effect.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "syncopate/base/error.h"
+#include "syncopate/spec/strategies.h"
+#include "syncopate/spec/tasks.h"
+
+namespace syncopate::spec {
+namespace {
+
+bool holds(const std::vector<std::string>& list, const std::string& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+struct Choice {
+  std::string name;
+  std::vector<std::string> settings;  ///< dotted
+};
+
+/// One of several things to choose, each with settings of its own.
+struct Alternatives {
+  std::string chosen;
+  std::string chosen_in_words;  ///< where the name alone would not be understood
+  std::vector<Choice> choices;
+};
+
+template <typename Info>
+std::vector<Choice> choices_of(const std::vector<Info>& table, const std::string& prefix) {
+  std::vector<Choice> choices;
+  for (const Info& info : table) {
+    choices.push_back({.name = std::string(info.name), .settings = {}});
+    for (const std::string& setting : info.settings) choices.back().settings.push_back(prefix + setting);
+  }
+  return choices;
+}
+
+std::vector<Alternatives> alternatives(const RunSpec& spec) {
+  std::vector<Choice> tasks;
+  for (const std::string& task : task_names())
+    tasks.push_back({.name = task, .settings = settings_of_task(task)});
+  return {{spec.strategy.name, spec.strategy.name, choices_of(strategies(), "strategy.")},
+          {spec.codec.name, "--codec " + spec.codec.name, choices_of(codecs(), "codec.")},
+          {spec.optim.name, spec.optim.name, choices_of(optimizers(), "optim.")},
+          {spec.optim.schedule, "--schedule " + spec.optim.schedule, choices_of(schedules(), "optim.")},
+          {spec.optim.scaling, "--lr-scaling " + spec.optim.scaling, choices_of(scalings(), "optim.")},
+          {spec.task.name, "the task " + spec.task.name, std::move(tasks)}};
+}
+
+/// Who heeds it where the choice made does not; empty: the choice does, or nobody of its kind. A choice that
+/// is none is for validate() to refuse.
+std::string others_that_heed(const Alternatives& kind, const std::string& setting) {
+  std::vector<std::string> names;
+  bool known = false;
+  for (const Choice& choice : kind.choices) {
+    known = known || choice.name == kind.chosen;
+    if (!holds(choice.settings, setting)) continue;
+    if (choice.name == kind.chosen) return "";
+    names.push_back(choice.name);
+  }
+  if (!known) return "";
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// What else must be so for a setting to count; empty: it does.
+std::string unmet(const RunSpec& spec, const std::string& setting) {
+  static const std::vector<std::string> buckets{"strategy.bucket_mib", "strategy.first_bucket_mib",
+                                                "strategy.sparse_rows", "strategy.overlap"};
+  const StrategyInfo& strategy = strategy_info(spec.strategy.name);
+  if (strategy.rhythm == Rhythm::kLocal && holds(buckets, setting) && spec.strategy.post_local_start == 0)
+    return "strategy.post_local_start above 0";
+  if (setting == "strategy.staleness_lr" && spec.staleness_bound() == 0) return "a staleness above 0";
+  if (setting == "optim.plateau_patience" && spec.optim.plateau_factor == 1)
+    return "optim.plateau_factor below 1";
+  if (setting == "train.balance_every" && !spec.train.balance) return "--balance";
+  if (setting == "model.vocab_size") {
+    if (!spec.model.vocab.empty()) return "a vocabulary that is built, not read from --vocab";
+    const auto& presets = task_family(spec.task.name).models;
+    const bool preset = spec.model.name.empty() || holds(presets, spec.model.name);
+    if (!spec.model.init_from.empty() || !preset) return "a vocabulary that is built, not a model folder's";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<std::string> no_effect(const RunSpec& spec, const std::string& setting) {
+  RunSpec names;
+  const std::string label = names.fields().find(setting).label();
+  for (const Alternatives& kind : alternatives(spec)) {
+    const std::string others = others_that_heed(kind, setting);
+    if (others.empty()) continue;
+    return fmt::format("{} has no effect with {}: it is a setting of {}", label, kind.chosen_in_words,
+                       others);
+  }
+  const std::string needed = unmet(spec, setting);
+  if (needed.empty()) return std::nullopt;
+  return fmt::format("{} has no effect here: it needs {}", label, needed);
+}
+
+void require_effect(const RunSpec& spec, const std::vector<std::string>& given) {
+  for (const std::string& setting : given) {
+    if (const auto why = no_effect(spec, setting)) throw ConfigError("{}; leave it out", *why);
+  }
+}
+
+std::string rare_averages(const RunSpec& spec, int64_t steps) {
+  const RunSpec::Strategy& strategy = spec.strategy;
+  if (strategy_info(strategy.name).rhythm != Rhythm::kLocal || spec.comm.workers < 2) return "";
+  const int64_t local = steps - strategy.post_local_start;
+  if (local <= 0) {
+    return fmt::format(
+        "all {} steps come before strategy.post_local_start={}: workers make every step together", steps,
+        strategy.post_local_start);
+  }
+  if (local >= strategy.every) return "";
+  return fmt::format(
+      "strategy.every={} is more than the {}{} steps of this run: workers never average while they train, "
+      "only the model that is evaluated and saved is their average",
+      strategy.every, local, strategy.post_local_start > 0 ? " local" : "");
+}
+
+}  // namespace syncopate::spec

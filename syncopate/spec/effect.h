@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "syncopate/spec/run_spec.h"
+
+// Which settings a run heeds, by the tables of strategies, codecs, optimizers, schedules and tasks.
+namespace syncopate::spec {
+
+/// Why the setting with this dotted name does nothing in such a run, in a sentence; none: it is heeded.
+/// Throws ConfigError for an unknown setting, strategy or task.
+std::optional<std::string> no_effect(const RunSpec& spec, const std::string& setting);
+
+/// Throws ConfigError for the first of the settings that does nothing. For those that somebody gave, equal to
+/// the default or not: a setting that passes in silence looks as if it did something.
+void require_effect(const RunSpec& spec, const std::vector<std::string>& given);
+
+/// What to tell about a run of so many steps whose workers would average in the middle of none of them;
+/// empty: nothing.
+std::string rare_averages(const RunSpec& spec, int64_t steps);
+
+}  // namespace syncopate::spec

@@ -1,0 +1,31 @@
+#include "syncopate/run/summary.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/record/records.h"
+
+namespace syncopate::run {
+namespace {
+
+TEST(RunSummary, SaysQualityTimeTrafficAndWhereTheModelIs) {
+  record::RunRecord run = record::some_run();
+  EXPECT_EQ(summary_of(run),
+            (std::vector<std::string>{
+                "done: 84 updates in 0:04",
+                "quality: test loss 0.6667 · accuracy 85.00 % · macro_f1 81.23 % · 20 examples",
+                "time: 41.5 ms per update (compute 30.2, exchange 8.1, data 2.8) · 241 examples/s",
+                "sent: 4.57 kB per update", "model: runs/this one/model",
+                "evaluate: syncopate evaluate --model 'runs/this one'"}));
+  run.updates.clear();
+  run.workers = 1;
+  run.eval.reset();
+  run.run_dir = "runs/x";
+  EXPECT_EQ(summary_of(run),
+            (std::vector<std::string>{
+                "done: 84 steps in 0:04",
+                "time: 41.5 ms per step (compute 30.2, exchange 8.1, data 2.8) · 241 examples/s",
+                "model: runs/x/model", "evaluate: syncopate evaluate --model runs/x"}));
+}
+
+}  // namespace
+}  // namespace syncopate::run

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
+#include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 
 namespace syncopate {
@@ -77,11 +77,10 @@ void Progress::show() {
   if (style_ == Style::kLines) {
     constexpr int kNoEnd = std::numeric_limits<int>::max();
     std::string line = progress_line(done_, total_, details_, left, kNoEnd);
-    fmt::print(stderr, "{}\n", line.substr(line.find("step")));
+    tell("{}", line.substr(line.find("step")));
     return;
   }
-  fmt::print(stderr, "\r\033[K{}", progress_line(done_, total_, details_, left, terminal_columns()));
-  std::fflush(stderr);
+  write_stderr("\r\033[K" + progress_line(done_, total_, details_, left, terminal_columns()));
   shown_ = true;
   if (done_ == total_) finish(done_);
 }
@@ -90,19 +89,18 @@ void Progress::finish(int64_t done) {
   if (style_ == Style::kNone) return;
   done_ = done;
   if (on_screen_ != done) show();
-  if (shown_) fmt::print(stderr, "\n");
+  if (shown_) write_stderr("\n");
   shown_ = false;
 }
 
 void Progress::say(const std::string& line) {
   clear();
-  if (style_ != Style::kNone) fmt::print(stderr, "{}\n", line);
+  if (style_ != Style::kNone) tell("{}", line);
 }
 
 void Progress::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  write_stderr("\r\033[K");
   shown_ = false;
 }
 

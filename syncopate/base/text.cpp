@@ -111,6 +111,15 @@ std::string shell_word(std::string_view word) {
   return quoted + "'";
 }
 
+std::optional<double> parse_duration(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const char unit = text.back();
+  const double seconds = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
+  const auto number = parse_number(text.substr(0, text.size() - 1));
+  if (seconds == 0 || !number || !(*number > 0) || !std::isfinite(*number)) return std::nullopt;
+  return *number * seconds;
+}
+
 std::string bytes_for_people(double bytes) {
   const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
   size_t unit = 0;

@@ -30,6 +30,9 @@ std::vector<std::string> wrap(std::string_view text, size_t columns, size_t inde
 std::optional<int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
 
+/// "90s", "10m" or "2h" in seconds; nothing for anything else.
+std::optional<double> parse_duration(std::string_view text);
+
 /// Human-readable size: "1.5 MB", "812 B".
 std::string bytes_for_people(double bytes);
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/file.h"
+#include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/lab/experiment.h"
 #include "syncopate/lab/sweep.h"
@@ -20,9 +21,9 @@ int compare(const std::string& file, const std::string& out) {
       out.empty() ? std::filesystem::path("runs") / std::filesystem::path(file).stem()
                   : std::filesystem::path(out);
   make_folder(folder);
-  fmt::print(stderr, "{}{}\n", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");
+  tell("{}{}", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");
   const lab::SweepResult result =
-      lab::sweep(experiment, folder, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+      lab::sweep(experiment, folder, [](const std::string& line) { tell("{}", line); });
   std::vector<report::ComparedRun> runs;
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   for (const lab::SweepRow& row : result.rows) {
@@ -37,8 +38,8 @@ int compare(const std::string& file, const std::string& out) {
     const auto reused =
         std::count_if(result.rows.begin(), result.rows.end(), [](const auto& row) { return row.reused; });
     if (reused > 0) {
-      fmt::print(stderr, "{} of {} rows were done before; remove {} to run them again\n", reused, runs.size(),
-                 folder.string());
+      tell("{} of {} rows were done before; remove {} to run them again", reused, runs.size(),
+           folder.string());
     }
   }
   return result.exit_code;

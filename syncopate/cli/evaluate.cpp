@@ -5,6 +5,7 @@
 
 #include "syncopate/base/fields.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/model_use.h"
 #include "syncopate/spec/recorded.h"
@@ -105,7 +106,7 @@ Command add_evaluate(Program& program) {
       "file, on the same rows."};
   program.examples[app] = {"syncopate evaluate --model runs/my-run",
                            "syncopate evaluate --model ./my-bert --task rte --data glue/RTE/dev.tsv --json"};
-  arguments->spec.note = [](const std::string& note) { fmt::print(stderr, "note: {}\n", note); };
+  arguments->spec.note = [](const std::string& note) { tell("note: {}", note); };
   return [arguments, app] {
     complete(*app, arguments->spec, false);
     const record::EvalRecord score = run::score_model(arguments->spec);

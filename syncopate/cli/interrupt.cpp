@@ -12,7 +12,7 @@ namespace {
 volatile sig_atomic_t signals_seen = 0;
 timespec first_seen{};
 
-void on_signal(int) {
+void on_signal(int number) {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   if (signals_seen == 0) {
@@ -20,6 +20,7 @@ void on_signal(int) {
     signals_seen = 1;
     return;
   }
+  if (number == SIGHUP) return;  // a closing terminal's, after whatever was the first
   // One Ctrl-C may arrive twice: from the terminal and from a launcher such as torchrun.
   constexpr double kEchoSeconds = 0.25;
   const double passed = static_cast<double>(now.tv_sec - first_seen.tv_sec) +
@@ -35,6 +36,10 @@ void catch_interrupts() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction inherited {};
+  ::sigaction(SIGHUP, nullptr, &inherited);
+  if (inherited.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup stays nohup
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that has gone must not end a run that could save
 }
 
 bool interrupted() { return signals_seen > 0; }

@@ -8,16 +8,18 @@
 #include <vector>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/run/compute.h"
+#include "syncopate/run/last_words.h"
 #include "syncopate/run/launch.h"
 
 namespace syncopate::cli {
 namespace {
 
 int complain(const std::string& sentence, ExitCode code) {
-  if (!sentence.empty()) fmt::print(stderr, "syncopate: {}\n", sentence);
+  if (!sentence.empty()) tell("syncopate: {}", sentence);
   return static_cast<int>(code);
 }
 
@@ -66,6 +68,7 @@ int main(int argc, char** argv) {
   using namespace syncopate;
   int code = 0;
   try {
+    run::speak_before_terminating();
     run::die_with_parent();
     const std::string_view command = argc > 1 ? argv[1] : "";
     if (command == "train" || command == "evaluate" || command == "predict") run::prepare_process(argv);
@@ -75,8 +78,9 @@ int main(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     code = cli::complain(fmt::format("{}; check the path", error.what()), ExitCode::kData);
   } catch (const std::exception& error) {
-    code = cli::complain(fmt::format("unexpected failure: {}; please report it", error.what()),
-                         ExitCode::kInternal);
+    code =
+        cli::complain(fmt::format("unexpected failure: {}; please report it", run::first_line(error.what())),
+                      ExitCode::kInternal);
   }
   // Communication threads may still wait for lost peers: exit without joining them.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == 0) {

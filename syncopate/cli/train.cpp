@@ -13,6 +13,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/progress.h"
+#include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
@@ -87,20 +88,19 @@ int work(const spec::RunSpec& spec, const run::World& world, const TrainArgument
   catch_interrupts();
   const char* const folder = ::getenv(kFolderVariable);
   const bool launched = world.launcher == "syncopate";
-  const run::WorkerOptions options{
-      .out = launched && folder != nullptr ? folder : arguments.out,
-      .folder_is_ready = launched && folder != nullptr,
-      .resume = arguments.resume,
-      .extend = arguments.extend,
-      .command = arguments.command,
-      .progress = Progress::style_for_stderr(),
-      .stop_requested = interrupted,
-      .note = [](const std::string& note) { fmt::print(stderr, "note: {}\n", note); },
-      .give_up =
-          [launched](const std::string& sentence) {
-            if (!launched) fmt::print(stderr, "syncopate: {}\n", sentence);
-            ::_exit(static_cast<int>(ExitCode::kComm));
-          }};
+  const run::WorkerOptions options{.out = launched && folder != nullptr ? folder : arguments.out,
+                                   .folder_is_ready = launched && folder != nullptr,
+                                   .resume = arguments.resume,
+                                   .extend = arguments.extend,
+                                   .command = arguments.command,
+                                   .progress = Progress::style_for_stderr(),
+                                   .stop_requested = interrupted,
+                                   .note = [](const std::string& note) { tell("note: {}", note); },
+                                   .give_up =
+                                       [launched](const std::string& sentence) {
+                                         if (!launched) tell("syncopate: {}", sentence);
+                                         ::_exit(static_cast<int>(ExitCode::kComm));
+                                       }};
   run::WorkerResult result;
   try {
     result = spec::strategy_info(spec.strategy.name).in_one_process ? run::run_replicas(spec, world, options)
@@ -141,9 +141,10 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
   // Remove the folder of a run that failed before its first step.
   std::error_code ignored;
   const bool stepped = std::filesystem::file_size(folder.steps(), ignored) > 0 && !ignored;
-  if (claimed.fresh && !stepped) remove_tree(folder.path);
+  const bool log_is_wanted = result.exit_code == static_cast<int>(ExitCode::kInternal);
+  if (claimed.fresh && !stepped && !log_is_wanted) remove_tree(folder.path);
   if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted)) {
-    fmt::print(stderr, "syncopate: {}\n", result.sentence);
+    tell("syncopate: {}", result.sentence);
   }
   return result.exit_code;
 }

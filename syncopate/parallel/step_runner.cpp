@@ -31,7 +31,7 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
   events.phase = hooks.phase;
   events.before_backward = [&](const LocalLoss& so_far, std::span<const tensor::RowUse> rows, bool last) {
     if (last && result.talked) {
-      totals.start(so_far, hooks.earlier, hooks.stop && hooks.stop(), hooks.time_is_up && hooks.time_is_up());
+      totals.start(so_far, hooks.earlier, hooks.wishes ? hooks.wishes() : Wishes{});
     }
     if (local) context.count = static_cast<double>(so_far.count);
     context.rows = rows;
@@ -49,8 +49,7 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
     result.sum = totals.loss().sum;
     result.count = totals.loss().count;
     result.earlier = totals.earlier();
-    result.stop = totals.stop();
-    result.time_is_up = totals.time_is_up();
+    result.wishes = totals.wishes();
     const auto counts = [](const TotalLoss& loss) { return loss.count > 0; };
     if (result.count == 0 && std::none_of(result.earlier.begin(), result.earlier.end(), counts)) {
       // Every rank sees it.

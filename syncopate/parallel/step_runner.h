@@ -14,9 +14,8 @@ namespace syncopate::parallel {
 /// What a caller wants to be told or to ask while a step is made.
 struct StepHooks {
   std::function<void(const char* phase)> phase{};  ///< may be empty
-  /// Asked once, in a step in which ranks talk: does this rank want all to stop after it? May be empty.
-  std::function<bool()> stop{};
-  std::function<bool()> time_is_up{};  ///< likewise; what rank 0 says counts
+  /// Asked once, in a step in which ranks talk: what should happen after it? May be empty.
+  std::function<Wishes()> wishes{};
   /// This rank's losses in steps since ranks last talked: told with this step's if they talk in it. As many
   /// on every rank.
   std::span<const LocalLoss> earlier{};
@@ -27,8 +26,7 @@ struct StepResult {
   double sum = 0, count = 0;         ///< of this step: over all ranks where they talked, else this rank's
   std::vector<TotalLoss> earlier{};  ///< over all ranks, of StepHooks::earlier, where they talked
   bool talked = false;
-  bool stop = false;  ///< some rank asked
-  bool time_is_up = false;
+  Wishes wishes;  ///< of all ranks, where they talked
   double exchange_seconds = 0;
   Update update;
 };

@@ -5,11 +5,11 @@
 namespace syncopate::parallel {
 namespace {
 
-constexpr int64_t kFlags = 1, kEarlier = 2;  // rows
+constexpr int64_t kWishes = 1, kEarlier = 2;  // rows
 
 }  // namespace
 
-void Totals::start(const LocalLoss& mine, std::span<const LocalLoss> earlier, bool stop, bool time_is_up) {
+void Totals::start(const LocalLoss& mine, std::span<const LocalLoss> earlier, const Wishes& wishes) {
   sums_ = at::zeros({kEarlier + static_cast<int64_t>(earlier.size()), 2}, at::kDouble);
   double* next = sums_.data_ptr<double>();
   const auto put = [&](double first, double second) {
@@ -17,7 +17,8 @@ void Totals::start(const LocalLoss& mine, std::span<const LocalLoss> earlier, bo
     *next++ = second;
   };
   put(mine.sum, static_cast<double>(mine.count));
-  put(stop ? 1 : 0, time_is_up && group_.rank() == 0 ? 1 : 0);  // clocks differ: one decides
+  const Wishes of_clock{.time_is_up = wishes.time_is_up, .save = wishes.save};
+  put(wishes.stop ? 1 : 0, group_.rank() == 0 ? static_cast<double>(of_clock.bits()) : 0);
   for (const LocalLoss& loss : earlier) put(loss.sum, static_cast<double>(loss.count));
   pending_ = group_.all_reduce(sums_, comm::Op::kSum);
 }
@@ -33,7 +34,10 @@ std::vector<TotalLoss> Totals::earlier() const {
   return found;
 }
 
-bool Totals::stop() const { return at(kFlags).sum > 0; }
-bool Totals::time_is_up() const { return at(kFlags).count > 0; }
+Wishes Totals::wishes() const {
+  Wishes wishes = Wishes::of_bits(static_cast<int64_t>(at(kWishes).count));
+  wishes.stop = at(kWishes).sum > 0;
+  return wishes;
+}
 
 }  // namespace syncopate::parallel

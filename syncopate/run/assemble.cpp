@@ -117,6 +117,7 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
   nlohmann::ordered_json environment = options_.environment;
   // The schedule depends on it.
   environment["steps"] = (steps_ + updates_per_step_ - 1) / updates_per_step_;
+  const spec::RunSpec::Saving saving = spec_.saving();
   train::Trainer trainer({.replica = replica_,
                           .engine = *engine_,
                           .strategy = *strategy_.strategy,
@@ -134,7 +135,9 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
                          {.steps = steps_,
                           .updates_per_step = updates_per_step_,
                           .eval_every = parse_integer(spec_.train.eval_every).value_or(0) * updates_per_step_,
-                          .save_every = spec_.train.save_every * updates_per_step_,
+                          .save_every = saving.steps > 0 ? saving.steps * updates_per_step_
+                                        : saving.epochs  ? 0
+                                                         : -1,
                           .eval_batch = spec_.eval_batch(),
                           .broadcast_buffers = spec_.model.batch_norm == "broadcast",
                           .seed = static_cast<uint64_t>(spec_.train.seed),
@@ -142,6 +145,7 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
                                       .plateau_factor = spec_.optim.plateau_factor,
                                       .plateau_patience = spec_.optim.plateau_patience,
                                       .time_limit = spec_.train.time_limit,
+                                      .save_seconds = saving.seconds,
                                       .clock = options_.clock},
                           .keep_best = spec_.keeps_best(),
                           .balance = balance,

@@ -31,7 +31,7 @@ lifeline::Claims claims_of(const spec::RunSpec& spec, const World& world, const 
     // Files and folders may lie elsewhere on each host.
     if (field.name == "model.name" && !is_preset(value)) value = "a folder";
     if (field.name == "task.validation" && value.find('/') != std::string::npos) value = "a file";
-    claims.push_back({field.flag.empty() ? field.name : "--" + field.flag, value.empty() ? "unset" : value});
+    claims.push_back({field.label(), value.empty() ? "unset" : value});
   }
   return claims;
 }

@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <stdexcept>
+#include <thread>
+
 namespace syncopate::run {
 
 void inject(const spec::Fault& fault, int64_t step, const std::string& phase) {
@@ -12,6 +15,9 @@ void inject(const spec::Fault& fault, int64_t step, const std::string& phase) {
   using Kind = spec::Fault::Kind;
   if (fault.kind == Kind::kKill) ::raise(SIGKILL);
   if (fault.kind == Kind::kStop) ::raise(SIGSTOP);
+  if (fault.kind == Kind::kThrow) {
+    std::thread([] { throw std::runtime_error("made on purpose\n  with a trace behind it"); }).join();
+  }
   while (fault.kind == Kind::kHang) ::pause();
 }
 

@@ -36,33 +36,39 @@ constexpr milliseconds kGracePeriod(1700);
 constexpr milliseconds kReportGrace(500);
 
 /// How often each signal has come; a handler can only reach what is static.
-std::atomic<int> interrupts{0}, terminations{0}, stops{0};
+std::atomic<int> interrupts{0}, terminations{0}, hangups{0}, stops{0};
 void count_signal(int number) {
-  ++(number == SIGINT ? interrupts : number == SIGTERM ? terminations : stops);
+  ++(number == SIGINT ? interrupts : number == SIGTERM ? terminations : number == SIGHUP ? hangups : stops);
 }
 
-/// SIGINT, SIGTERM and the terminal's Ctrl-Z are counted while one lives.
+/// SIGINT, SIGTERM, SIGHUP (unless it is ignored: nohup) and the terminal's Ctrl-Z are counted while one
+/// lives.
 class SignalCount {
  public:
   SignalCount() {
-    interrupts = terminations = stops = 0;
+    interrupts = terminations = hangups = stops = 0;
     struct sigaction action {};
     action.sa_handler = count_signal;
     ::sigemptyset(&action.sa_mask);
     for (size_t k = 0; k < kCounted.size(); ++k) ::sigaction(kCounted[k], &action, &old_[k]);
+    if (old_[kHangup].sa_handler == SIG_IGN) ::sigaction(SIGHUP, &old_[kHangup], nullptr);
   }
   ~SignalCount() {
     for (size_t k = 0; k < kCounted.size(); ++k) ::sigaction(kCounted[k], &old_[k], nullptr);
   }
   SignalCount(const SignalCount&) = delete;
   SignalCount& operator=(const SignalCount&) = delete;
-  int count() const { return interrupts + terminations; }
+  /// A closed terminal asks once; it does not insist.
+  int count() const {
+    return interrupts + terminations + (interrupts + terminations == 0 && hangups > 0 ? 1 : 0);
+  }
   int last() const { return interrupts > 0 ? SIGINT : SIGTERM; }
   bool take_stop() const { return stops.exchange(0) > 0; }
 
  private:
-  static constexpr std::array<int, 3> kCounted = {SIGINT, SIGTERM, SIGTSTP};
-  std::array<struct sigaction, 3> old_{};
+  static constexpr std::array<int, 4> kCounted = {SIGINT, SIGTERM, SIGTSTP, SIGHUP};
+  static constexpr size_t kHangup = 3;
+  std::array<struct sigaction, 4> old_{};
 };
 
 std::filesystem::path log_of(const LaunchOptions& options, int rank) {

@@ -69,10 +69,7 @@ void Recorder::updates(const std::vector<record::StepRecord>& records) {
 void Recorder::update(const record::StepRecord& record, double own_loss) {
   // Seventeen digits: reading a loss back gives the same bits.
   loss_lines_->write(fmt::format("{:.17g}", own_loss));
-  if (stop_requested_() && !told_stop_) {
-    told_stop_ = true;
-    progress_.say("stopping with a checkpoint when workers next talk; press Ctrl-C again to stop at once");
-  }
+  stop_requested();
   if (!first()) return;
   if (std::isfinite(record.loss)) {
     known_loss_ = record.loss;
@@ -117,6 +114,17 @@ bool Recorder::stop_requested() {
     progress_.say("stopping after this step with a checkpoint; press Ctrl-C again to stop at once");
   }
   return stop;
+}
+
+parallel::Wishes Recorder::halt(int64_t step, const parallel::Wishes& mine) {
+  if (!membership_.lifeline) return {};
+  if ((mine.bits() & ~wished_) != 0) {
+    wished_ |= mine.bits();
+    membership_.lifeline->wish(mine.bits());
+  }
+  const int64_t called = membership_.lifeline->begin(step);
+  if (called != 0) wished_ = 0;
+  return parallel::Wishes::of_bits(called);
 }
 
 void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& into) {

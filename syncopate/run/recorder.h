@@ -30,6 +30,7 @@ class Recorder : public train::Listener {
   void saved(int64_t step) override;
   void shares(int64_t step, const std::vector<int64_t>& shares) override;
   bool stop_requested() override;
+  parallel::Wishes halt(int64_t step, const parallel::Wishes& mine) override;
 
   void begin();  ///< a new run: fresh files
   /// Called at rank 0 once the checkpoint has been read and the run goes on: not for one that is refused.
@@ -56,6 +57,7 @@ class Recorder : public train::Listener {
   double known_loss_ = 0;    ///< the last mean loss over all workers, for the progress
   int64_t known_step_ = -1;  ///< of which step; -1: none yet
   bool told_stop_ = false;
+  int64_t wished_ = 0;  ///< of the lifeline, since all last halted
 };
 
 /// Medians and sums over the steps of a whole run.

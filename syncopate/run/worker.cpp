@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
@@ -24,6 +25,7 @@
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/fault_injection.h"
+#include "syncopate/run/last_words.h"
 #include "syncopate/run/options.h"
 #include "syncopate/run/recorder.h"
 #include "syncopate/run/summary.h"
@@ -54,6 +56,10 @@ class Worker {
       membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)),
                          claims_of(spec_, world_, options_.out, options_.resume), options_.note);
     }
+    std::optional<LastWords> last_words;
+    if (membership_.lifeline) {
+      last_words.emplace([this](const std::string& sentence, int code) { membership_.fail(sentence, code); });
+    }
     if (membership_.lifeline && options_.give_up) {
       membership_.lifeline->watch(
           [this](const lifeline::Failure& failure) { options_.give_up(failure.for_others()); });
@@ -81,7 +87,10 @@ class Worker {
     } catch (const std::filesystem::filesystem_error& error) {
       report(error.what(), ExitCode::kData);
     } catch (const std::exception& error) {
-      report(fmt::format("unexpected failure: {}; please report it", error.what()), ExitCode::kInternal);
+      const std::string log = log_whole(error.what());
+      report(fmt::format("unexpected failure: {}; please report it{}", first_line(error.what()),
+                         log.empty() ? "" : fmt::format(", {} says more", log)),
+             ExitCode::kInternal);
     }
   }
 
@@ -154,6 +163,14 @@ class Worker {
       for (const std::string& line : summary_of(*result.record)) recorder.say(line);
     }
     return result;
+  }
+
+  /// A library's stack trace is for a report, not for the eye: it goes into this rank's log. Where that is.
+  std::string log_whole(const std::string& text) {
+    if (folder_.path.empty() || text.find('\n') == std::string::npos) return "";
+    const std::filesystem::path log = folder_.path / fmt::format("rank{}.log", world_.rank);
+    std::ofstream(log, std::ios::app) << text << "\n";
+    return log.string();
   }
 
   [[noreturn]] void report(const std::string& sentence, ExitCode code) {

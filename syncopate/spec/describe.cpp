@@ -161,9 +161,13 @@ void RunSpec::Train::describe(Fields& fields) {
       .zero_is("auto");
   fields.add("seed", seed, "random seed: initial weights, order of examples, dropout", "seed");
   fields.add("eval_every", eval_every, "steps between evaluations, or epoch", "eval-every").takes("STEPS");
-  fields.add("save_every", save_every, "steps between checkpoints, or epoch", "save-every")
-      .takes("STEPS")
-      .zero_is("epoch");
+  fields
+      .add("save_every", save_every,
+           "a checkpoint every so many steps, so often (90s, 10m, 2h), every epoch, or auto (every epoch and "
+           "every "
+           "10 minutes)",
+           "save-every")
+      .takes("STEPS|TIME");
   fields.add("eval_batch", eval_batch, "batch size of evaluations (auto: depends on the task)")
       .zero_is("auto");
   fields.add("patience", patience, "stop after N evaluations without improvement", "patience").zero_is("off");
@@ -187,7 +191,7 @@ void RunSpec::Comm::describe(Fields& fields) {
   fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")
       .takes("SECONDS");
   fields.add("fault", fault, "fault injection: makes that worker fail there")
-      .takes("RANK:STEP:PHASE:kill|stop|hang");
+      .takes("RANK:STEP:PHASE:kill|stop|hang|throw");
   fields.add("slow", slow, "slow that worker down, so that its steps take FACTOR times as long")
       .takes("RANK:FACTOR");
 }

@@ -9,9 +9,10 @@ namespace syncopate::spec {
 /// A failure made on purpose, to see what the other workers do about it.
 struct Fault {
   enum class Kind {
-    kKill,  ///< SIGKILL
-    kStop,  ///< SIGSTOP: the process is there but frozen
-    kHang,  ///< the training thread sleeps for ever, the process lives
+    kKill,   ///< SIGKILL
+    kStop,   ///< SIGSTOP: the process is there but frozen
+    kHang,   ///< the training thread sleeps for ever, the process lives
+    kThrow,  ///< an exception that nobody catches, in another thread
   };
   int rank = 0;
   int64_t step = 0;
@@ -19,7 +20,7 @@ struct Fault {
   Kind kind = Kind::kKill;
 };
 
-/// "RANK:STEP:PHASE:kill|stop|hang"; nothing for an empty text. Throws ConfigError.
+/// "RANK:STEP:PHASE:kill|stop|hang|throw"; nothing for an empty text. Throws ConfigError.
 std::optional<Fault> parse_fault(const std::string& text);
 
 }  // namespace syncopate::spec

@@ -81,6 +81,19 @@ double RunSpec::slowness_of(int rank) const {
   return *who == rank ? *factor : 1;
 }
 
+RunSpec::Saving RunSpec::saving() const {
+  constexpr double kAtLeast = 600;  // so that a kill never costs more than ten minutes
+  if (train.save_every == "auto") return {.epochs = true, .seconds = kAtLeast};
+  if (train.save_every == "epoch") return {.epochs = true};
+  if (const auto seconds = parse_duration(train.save_every)) return {.seconds = *seconds};
+  if (const auto steps = parse_integer(train.save_every); steps && *steps > 0) return {.steps = *steps};
+  throw ConfigError(
+      "--save-every must be a number of steps (500), a time (90s, 10m, 2h), epoch, or auto (every epoch and "
+      "every "
+      "10 minutes), got \"{}\"",
+      train.save_every);
+}
+
 int64_t RunSpec::examples_per_step() const {
   if (train.accumulate < 1) throw ConfigError("--accumulate must be 1 or more, got {}", train.accumulate);
   if (train.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", train.batch_size);

@@ -113,7 +113,7 @@ struct RunSpec {
     int64_t steps = 0;
     int64_t seed = 0;
     std::string eval_every = "epoch";
-    int64_t save_every = 0;
+    std::string save_every = "auto";
     int64_t eval_batch = 0;
     int64_t patience = 0;
     std::string keep = "auto";
@@ -162,6 +162,14 @@ struct RunSpec {
   int64_t servers() const;             ///< processes beside the workers that hold the model
   int64_t staleness_bound() const;     ///< -1: none. Throws ConfigError
   double slowness_of(int rank) const;  ///< how many times as long its steps take, by comm.slow
+
+  /// When checkpoints are saved, by train.save_every; also at the end, and when the run is interrupted.
+  struct Saving {
+    int64_t steps = 0;    ///< 0: not by steps
+    bool epochs = false;  ///< at the end of each
+    double seconds = 0;   ///< 0: not by the clock
+  };
+  Saving saving() const;  ///< throws ConfigError
 
   /// Examples per optimizer step over all workers. Throws ConfigError when the batch settings do not fit.
   int64_t examples_per_step() const;

@@ -214,7 +214,7 @@ void require_training(const RunSpec& spec) {
         : spec.keeps_best() ? "--keep best"
                             : "optim.plateau_factor");
   }
-  require_at_least("--save-every", train.save_every, 0);
+  spec.saving();
   require_at_least("train.eval_batch", train.eval_batch, 0);
   if (train.eval_every != "epoch" && parse_integer(train.eval_every).value_or(0) < 1) {
     throw ConfigError("--eval-every must be a number of steps or \"epoch\", got \"{}\"", train.eval_every);

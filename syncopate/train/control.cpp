@@ -34,6 +34,7 @@ nlohmann::ordered_json Control::state() const {
 
 void Control::restore(const nlohmann::ordered_json& state) {
   seconds_before_ = state.at("seconds");
+  saved_at_ = seconds();
   if (!state.at("best").is_null()) best_ = state.at("best");
   waited_ = state.at("waited");
   since_cut_ = state.at("since_cut");

@@ -56,7 +56,7 @@ static_assert(std::is_trivially_copyable_v<UpdateRow>, "rows travel as bytes");
 /// What a rank says of a section before its rows: how many they are.
 struct SectionHeader {
   int64_t rows = 0;
-  int64_t time_is_up = 0;
+  int64_t wishes = 0;  ///< those of the clock, at rank 0
 };
 
 /// Every rank's values of a plain type, as many of each, by rank. Collective.
@@ -87,13 +87,15 @@ class FreeLoop : public Loop {
     const comm::Meter before = parts_.meter.meter();
     const int64_t last = section_end(first);
     strategy_.open(parts_.replica, first, last);
-    bool time_is_up = false;
+    parallel::Wishes of_clock;
     std::vector<UpdateRow> mine;
     // A ticket is taken one update ahead, so that its data are prepared meanwhile.
     const auto take = [&] {
       const bool begun = first > 0 || !mine.empty();  // as where workers keep in step, one is always made
-      time_is_up = parts_.mesh.world.rank() == 0 && begun && parts_.control.time_is_up();
-      const std::optional<int64_t> ticket = strategy_.take(time_is_up || parts_.listener.stop_requested());
+      const parallel::Wishes wished = parts_.wishes();
+      if (parts_.mesh.world.rank() == 0 && begun)
+        of_clock = {.time_is_up = wished.time_is_up, .save = wished.save};
+      const std::optional<int64_t> ticket = strategy_.take(of_clock.any() || wished.stop);
       if (ticket) parts_.loader.request(*ticket);
       return ticket;
     };
@@ -112,13 +114,13 @@ class FreeLoop : public Loop {
     progress.seconds = watch.seconds();
     progress.epoch_ended = progress.done > first && progress.done % parts_.loader.steps_per_epoch() == 0;
     std::vector<record::StepRecord> records;
-    for (const UpdateRow& row : updates_of_all(std::move(mine), time_is_up, progress)) {
+    for (const UpdateRow& row : updates_of_all(std::move(mine), of_clock, progress)) {
       progress.epoch = static_cast<int64_t>(row.epoch);
       progress.loss += row.loss_sum;
       progress.count += row.count;
       records.push_back(row.record());
     }
-    progress.interrupted = progress.done < last && !progress.time_is_up;
+    progress.wishes.stop = progress.done < last && !progress.wishes.any();
     parts_.listener.updates(records);
     return progress;
   }
@@ -139,12 +141,13 @@ class FreeLoop : public Loop {
     return end;
   }
 
-  /// In order; also takes rank 0's word that time is up. Collective.
-  std::vector<UpdateRow> updates_of_all(std::vector<UpdateRow> mine, bool time_is_up, Advance& progress) {
+  /// In order; also takes rank 0's word of what its clock says. Collective.
+  std::vector<UpdateRow> updates_of_all(std::vector<UpdateRow> mine, const parallel::Wishes& of_clock,
+                                        Advance& progress) {
     comm::Group& group = parts_.mesh.world;
     const auto headers = gather_all<SectionHeader>(
-        group, {{.rows = static_cast<int64_t>(mine.size()), .time_is_up = time_is_up ? 1 : 0}});
-    progress.time_is_up = headers[0][0].time_is_up != 0;
+        group, {{.rows = static_cast<int64_t>(mine.size()), .wishes = of_clock.bits()}});
+    progress.wishes = parallel::Wishes::of_bits(headers[0][0].wishes);
     int64_t most = 0;
     for (const auto& header : headers) most = std::max(most, header[0].rows);
     mine.resize(static_cast<size_t>(most));  // all_gather takes as many of every rank

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/parallel/totals.h"
 #include "syncopate/record/record.h"
 
 namespace syncopate::train {
@@ -36,6 +37,10 @@ class Listener {
   /// From the next step on workers have these shares of a global batch.
   virtual void shares(int64_t /*step*/, const std::vector<int64_t>& /*shares*/) {}
   virtual bool stop_requested() { return false; }
+  /// Before step number `step` (from 0), where ranks do not talk in every step: tells the others by another
+  /// way what this one wishes. What all ranks halt for, every one before this very step; nothing: make the
+  /// step.
+  virtual parallel::Wishes halt(int64_t /*step*/, const parallel::Wishes& /*mine*/) { return {}; }
 };
 
 }  // namespace syncopate::train

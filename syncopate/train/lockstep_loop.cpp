@@ -14,6 +14,9 @@ class LockstepLoop : public Loop {
       : parts_(parts), options_(options), steps_(parts, options) {}
 
   Advance advance(int64_t step) override {
+    if (const parallel::Wishes called = halt(step); called.any()) {
+      return {.done = step, .wishes = called, .epoch = step / parts_.loader.steps_per_epoch()};
+    }
     hand_over();  // nothing can be added to them any more
     TimedStep::Done done = steps_.make({.step = step, .earlier = untold_});
     if (options_.balance != nullptr) {
@@ -22,8 +25,7 @@ class LockstepLoop : public Loop {
       done.record.bytes_sent += static_cast<double>((parts_.meter.meter() - before).total().bytes);
     }
     Advance progress{.done = step + 1,
-                     .interrupted = done.result.stop,
-                     .time_is_up = done.result.time_is_up,
+                     .wishes = done.result.wishes,
                      .epoch_ended = done.last_of_epoch,
                      .epoch = done.epoch,
                      .seconds = done.record.ms / 1e3,
@@ -50,10 +52,9 @@ class LockstepLoop : public Loop {
     parts_.strategy.wait_for_exchanges();
     if (!untold_.empty()) {
       parallel::Totals totals(parts_.mesh.world);
-      totals.start({}, untold_, parts_.listener.stop_requested(), parts_.control.time_is_up());
+      totals.start({}, untold_, parts_.wishes());
       totals.wait();
-      added.interrupted = totals.stop();
-      added.time_is_up = totals.time_is_up();
+      added.wishes = totals.wishes();
       told(totals.earlier(), added);
     }
     added.seconds = watch.seconds();
@@ -67,6 +68,16 @@ class LockstepLoop : public Loop {
   }
 
  private:
+  /// Where ranks do not talk in every step, what is wished is not left until they do: they halt before the
+  /// same step. Nothing: make the step.
+  parallel::Wishes halt(int64_t step) {
+    if (!parts_.strategy.traits().replicas_differ) return {};  // wishes travel with every step
+    comm::Group& world = parts_.mesh.world;
+    parallel::Wishes mine = parts_.wishes();
+    if (world.rank() != 0) mine.time_is_up = mine.save = false;  // clocks differ: one decides
+    return world.size() == 1 ? mine : parts_.listener.halt(step, mine);
+  }
+
   /// The untold losses are known now: over all ranks, in order.
   void told(const std::vector<parallel::TotalLoss>& losses, Advance& progress) {
     auto row = rows_.end() - static_cast<std::ptrdiff_t>(losses.size());

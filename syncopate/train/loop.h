@@ -41,13 +41,18 @@ struct LoopParts {
   const optim::Schedule& schedule;
   Listener& listener;
   const Control& control;
+
+  /// This rank's, now.
+  parallel::Wishes wishes() const {
+    return {
+        .stop = listener.stop_requested(), .time_is_up = control.time_is_up(), .save = control.save_is_due()};
+  }
 };
 
 /// What happened between two moments at which a run can be evaluated and saved.
 struct Advance {
-  int64_t done = 0;  ///< steps of the run so far
-  bool interrupted = false;
-  bool time_is_up = false;  ///< as rank 0 told all
+  int64_t done = 0;         ///< steps of the run so far
+  parallel::Wishes wishes{};  ///< of all ranks
   bool epoch_ended = false;
   int64_t epoch = 0;
   double loss = 0, count = 0;  ///< sums over the steps whose losses became known

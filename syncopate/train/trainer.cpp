@@ -58,7 +58,7 @@ TrainResult Trainer::run(bool resume) {
   while (result_.steps < options_.steps && !result_.interrupted && !ends_early()) {
     const int64_t done = advance();
     const bool evaluates = options_.eval_every > 0 && done % options_.eval_every == 0;
-    const bool saves = due(options_.save_every, done) && done < options_.steps;
+    const bool saves = (due(options_.save_every, done) || save_wished_) && done < options_.steps;
     if (evaluates || epoch_ended_ || saves || result_.interrupted) bring_together();
     if (evaluates) evaluate_now(done);
     if (epoch_ended_) end_of_epoch(done);
@@ -86,8 +86,9 @@ int64_t Trainer::advance() {
   const Advance progress = loop_->advance(result_.steps);
   recorded_ += progress.done - result_.steps;
   result_.steps = progress.done;
-  result_.interrupted = progress.interrupted && progress.done < options_.steps;  // else nothing was left
-  time_is_up_ = progress.time_is_up;
+  result_.interrupted = progress.wishes.stop && progress.done < options_.steps;  // else nothing was left
+  time_is_up_ = progress.wishes.time_is_up;
+  save_wished_ = progress.wishes.save;
   epoch_ended_ = progress.epoch_ended;
   bytes_sent_ += progress.bytes_sent;
   result_.seconds += progress.seconds;
@@ -100,8 +101,8 @@ int64_t Trainer::advance() {
 
 void Trainer::bring_together() {
   const Advance added = loop_->bring_together();
-  result_.interrupted |= added.interrupted && result_.steps < options_.steps;
-  time_is_up_ |= added.time_is_up;
+  result_.interrupted |= added.wishes.stop && result_.steps < options_.steps;
+  time_is_up_ |= added.wishes.time_is_up;
   bytes_sent_ += added.bytes_sent;
   result_.seconds += added.seconds;
   sums_.seconds += added.seconds;
@@ -143,7 +144,7 @@ double Trainer::bytes_sent_by_all() {
 }
 
 bool Trainer::due(int64_t every, int64_t steps_done) const {
-  return every > 0 ? steps_done % every == 0 : epoch_ended_;
+  return every > 0 ? steps_done % every == 0 : every == 0 && epoch_ended_;
 }
 
 void Trainer::end_of_epoch(int64_t steps_done) {
@@ -213,6 +214,7 @@ void Trainer::save(int64_t steps_done) {
   ReplicaParts replica(trained());
   save_checkpoint(options_.checkpoint, parts_.mesh.world, replica.and_then(own));
   if (best_) best_->saved();
+  control_.saved();
   parts_.listener.saved(steps_done);
 }
 

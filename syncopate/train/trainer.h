@@ -24,7 +24,9 @@ struct TrainerOptions {
   int64_t steps = 1;             ///< optimizer steps in all
   int64_t updates_per_step = 1;  ///< see LoopOptions
   int64_t eval_every = 0;        ///< steps; 0: at the end of every epoch
-  int64_t save_every = 0;  ///< steps; 0: at the end of every epoch; always at the end and when interrupted
+  /// Steps; 0: at the end of every epoch; negative: by the clock alone (ControlOptions::save_seconds). Always
+  /// at the end and when interrupted.
+  int64_t save_every = 0;
   int64_t eval_batch = 64;
   bool broadcast_buffers = false;  ///< every step begins with rank 0's buffers (batch norms' statistics)
   uint64_t seed = 0;
@@ -112,7 +114,7 @@ class Trainer {
   Control control_;
   std::optional<Balance> balance_;
   std::unique_ptr<Loop> loop_;
-  bool time_is_up_ = false;  ///< as rank 0 told all
+  bool time_is_up_ = false, save_wished_ = false;  ///< as rank 0 told all
   TrainResult result_;
   /// Sums over the epoch so far, part of a checkpoint.
   struct EpochSums {

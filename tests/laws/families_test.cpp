@@ -202,9 +202,9 @@ TEST_F(Families, ResumesBitForBit) {
   }
   local.model.batch_norm = "local";
   local.strategy.every = 6;
-  local.strategy.delay = 2;       // an average is under way after step 7
-  local.train.save_every = 7;     // there the workers talk
-  local.train.global_batch = 15;  // the last batch of an epoch has two images, for three ranks
+  local.strategy.delay = 2;                   // an average is under way after step 7
+  local.train.save_every = std::string("7");  // there the workers talk
+  local.train.global_batch = 15;              // the last batch of an epoch has two images, for three ranks
   expect_resumes(local, 3, "averaged", "local-sgd");
 }
 

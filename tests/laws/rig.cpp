@@ -112,7 +112,7 @@ spec::RunSpec spec_of(const Rig& rig) {
   spec.train.steps = rig.steps;
   spec.train.seed = static_cast<int64_t>(rig.seed);
   if (rig.eval_every > 0) spec.train.eval_every = std::to_string(rig.eval_every);
-  spec.train.save_every = rig.save_every;
+  spec.train.save_every = rig.save_every > 0 ? std::to_string(rig.save_every) : std::string("epoch");
   spec.train.eval_batch = kEvalBatch;
   spec.train.patience = rig.patience;
   spec.train.keep = rig.keep;

@@ -207,7 +207,8 @@ RunRecord run_from_json(const Json& j) {
   r.train_seconds = number(j.at("train_seconds"));
   for (const Json& epoch : j.at("epochs")) r.epochs.push_back(epoch_from_json(epoch));
   if (!j.at("eval").is_null()) r.eval = eval_from_json(j.at("eval"));
-  if (j.contains("validation")) r.validation = eval_from_json(j.at("validation"));
+  if (j.contains("validation") && !j.at("validation").is_null())
+    r.validation = eval_from_json(j.at("validation"));
   r.keep = j.value("keep", "last");
   r.kept_step = j.value("kept_step", r.steps);
   j.at("run_dir").get_to(r.run_dir);

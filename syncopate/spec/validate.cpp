@@ -207,7 +207,8 @@ void require_training(const RunSpec& spec) {
   if (train.epochs > 0 && train.steps > 0)
     throw ConfigError("--epochs and --steps exclude each other; give one of them");
   require_one_of("--keep", train.keep, {"auto", "best", "last"});
-  if (spec.chooses() && !spec.validation().on()) {
+  const RunSpec::Validation validation = spec.validation();
+  if (spec.chooses() && !validation.on()) {
     throw ConfigError(
         "{} would choose by the test split without a validation split; leave --validation off out",
         train.patience > 0  ? "--patience"

@@ -121,6 +121,11 @@ int64_t scored_length(const spec::ScoreSpec& spec, int64_t positions) {
   return length;
 }
 
+double validation_share(const spec::RunSpec& spec, size_t size) {
+  const auto all = static_cast<double>(size), limit = static_cast<double>(spec.task.limit);
+  return spec.validation().share * (limit > 0 && limit < all ? limit / all : 1);
+}
+
 std::string validation_note(size_t held_out, size_t of, const std::string& unit) {
   return fmt::format("{} of {} {} are held out of training as the validation split, by their content",
                      held_out, of, unit);

@@ -37,7 +37,7 @@ std::shared_ptr<const corpora::ImageTask> validation_of(corpora::ImageTask& task
     const char* const pixels = reinterpret_cast<const char*>(task.train.pixels.data());
     keys.push_back(corpora::validation_key({pixels + i * image, image}));
   }
-  const std::vector<char> held = corpora::held_out_for_validation(keys, validation.share);
+  const std::vector<char> held = corpora::held_out_for_validation(keys, validation_share(spec, keys.size()));
   auto made = std::make_shared<corpora::ImageTask>(corpora::ImageTask{.name = task.name,
                                                                       .channels = task.channels,
                                                                       .height = task.height,

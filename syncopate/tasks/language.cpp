@@ -1,8 +1,13 @@
 #include "syncopate/tasks/language.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/data/subset.h"
 
 namespace syncopate::tasks {
 
@@ -26,6 +31,15 @@ std::vector<std::string> validation_of(corpora::Corpus& corpus, const spec::RunS
   std::vector<std::string> held = corpora::hold_out_documents(corpus.train, validation.share, unit);
   corpus.notes.push_back(validation_note(held.size(), held.size() + corpus.train.size(), unit));
   return held;
+}
+
+std::shared_ptr<const data::Dataset> limited_validation(std::shared_ptr<const data::Dataset> whole,
+                                                        const spec::RunSpec& spec) {
+  const double blocks = spec.validation().share * static_cast<double>(spec.task.limit);
+  if (blocks == 0 || blocks >= static_cast<double>(whole->size())) return whole;
+  std::vector<int64_t> first(static_cast<size_t>(std::max(1.0, std::round(blocks))));
+  std::iota(first.begin(), first.end(), int64_t{0});
+  return std::make_shared<data::Subset>(std::move(whole), first);
 }
 
 std::vector<std::string> prompts_of(const spec::ScoreSpec& spec) {

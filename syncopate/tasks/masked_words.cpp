@@ -71,7 +71,8 @@ TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group) {
   made.model = std::move(loaded.model);
   made.metric = train::perplexity(false);
   if (!validation.empty()) {
-    made.validation = std::make_shared<data::MaskedDataset>(validation, *tokenizer, masks);
+    made.validation =
+        limited_validation(std::make_shared<data::MaskedDataset>(validation, *tokenizer, masks), spec);
     made.validation_metric = made.metric;
   }
   set_vocabulary(made, model, tokenizer, max_length);

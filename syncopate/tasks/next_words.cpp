@@ -81,7 +81,8 @@ TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
   made.model = std::move(owned);
   made.metric = train::perplexity(true);
   if (!validation.empty()) {
-    made.validation = std::make_shared<data::CausalDataset>(validation, *pieces, max_length);
+    made.validation =
+        limited_validation(std::make_shared<data::CausalDataset>(validation, *pieces, max_length), spec);
     made.validation_metric = made.metric;
   }
   made.save = [&model, pieces, max_length](const std::filesystem::path& folder) {

@@ -126,12 +126,16 @@ std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed);
 /// For the user: that so many of the training data became the validation split.
 std::string validation_note(size_t held_out, size_t of, const std::string& unit);
 
+/// The share of `size` training examples that is held out, where it is: less with --limit, so that it is a
+/// share of what is trained on.
+double validation_share(const spec::RunSpec& spec, size_t size);
+
 /// Takes the share of task.validation out of `items`, by `key` of an item (corpora::validation_key); empty
 /// where the split is off or a file. Before --limit: the same examples are held out for every seed.
 template <typename Item, typename Key>
 std::vector<Item> hold_out_validation(std::vector<Item>& items, const spec::RunSpec& spec, const Key& key,
                                       const std::string& unit, std::vector<std::string>& notes) {
-  const double share = spec.validation().share;
+  const double share = validation_share(spec, items.size());
   if (share == 0) return {};
   std::vector<uint64_t> keys;
   for (const Item& item : items) keys.push_back(key(item));

@@ -1,5 +1,6 @@
 #include "syncopate/lab/experiment.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "syncopate/base/error.h"
@@ -50,6 +51,25 @@ TEST(Experiment, RowsShareAGlobalBatchUnlessTheFileSaysOtherwise) {
   const Experiment own = read_experiment(folder / "own.toml");
   EXPECT_EQ(own.rows[0].spec.examples_per_step(), 5);
   EXPECT_EQ(own.rows[1].spec.examples_per_step(), 15);
+}
+
+TEST(Experiment, RowsShareAValidationSplitWhereOneChooses) {
+  const test::TempDir folder;
+  const auto validations = [&](const std::string& text) {
+    test::write_text(folder / "x.toml", text);
+    std::string found;
+    for (const auto& row : read_experiment(folder / "x.toml").rows)
+      found += fmt::format("{} ", row.spec.validation().share);
+    return found;
+  };
+  const std::string one = "[[row]]\nstrategy=\"single\"\n", two = "[[row]]\nstrategy=\"ddp\"\nworkers=2\n";
+  EXPECT_EQ(validations(one + two), "0 0 ") << "the foil: nothing chooses";
+  EXPECT_EQ(validations(one + two + "patience=3\n"), "0.05 0.05 ");
+  EXPECT_EQ(validations(one + "validation=0.2\n" + two + "keep=\"best\"\n"), "0.2 0.2 ");
+  EXPECT_EQ(validations(one + "task=\"mlm\"\n" + two + "patience=3\n"), "0 0.05 ") << "other data";
+  EXPECT_NE(complaint(one + "validation=0.2\n" + two + "validation=0.1\n").find("hold out the same examples"),
+            std::string::npos);
+  EXPECT_NE(complaint(one + "validation=\"off\"\n" + two + "patience=1\n").find("row 1"), std::string::npos);
 }
 
 TEST(Experiment, RowsStartFromPhasesByName) {

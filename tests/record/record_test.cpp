@@ -91,10 +91,13 @@ TEST(RunRecord, HasEveryFieldThatTheFormatNames) {
                            "start_hash",
                            "provenance",
                            "updates",
-                           "staleness"}) {
+                           "staleness",
+                           "validation",
+                           "keep",
+                           "kept_step"}) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
-  EXPECT_EQ(json.size(), 29u) << "a new field belongs into docs/formats/run-folder.md, and here";
+  EXPECT_EQ(json.size(), 32u) << "a new field belongs into docs/formats/run-folder.md, and here";
 }
 
 TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {

@@ -21,6 +21,7 @@ inline StepRecord some_step(int64_t step = 7) {
 inline EvalRecord some_eval(int64_t step = 7) {
   return {.step = step,
           .model = "average of the workers",
+          .split = "test",
           .loss = 2.0 / 3,
           .examples = 20,
           .seconds = 1.5,
@@ -56,7 +57,10 @@ inline RunRecord some_run() {
   run.shares = {6, 4};
   run.ended = "plateau";
   run.epochs = {some_epoch(), {.epoch = 3, .seconds = 3, .loss = 0.5, .eval = std::nullopt}};
-  run.eval = some_eval(84);
+  run.eval = run.validation = some_eval(60);
+  run.validation->split = "validation";
+  run.keep = "best";
+  run.kept_step = 60;
   run.run_dir = "runs/this one";
   run.data_hash = "0123456789abcdef";
   run.start_hash = "fedcba9876543210";

@@ -59,6 +59,34 @@ TEST(Settings, RejectsWhatCannotGoTogether) {
   EXPECT_EQ(complaint("local-sgd", {"codec.name=fp16", "compute.precision=fp16"}), "") << "parameters travel";
 }
 
+TEST(Settings, WhatChoosesHasAValidationSplit) {
+  RunSpec spec;
+  EXPECT_FALSE(spec.validation().on()) << "nothing chooses";
+  EXPECT_FALSE(spec.keeps_best());
+  spec.optim.plateau_factor = 0.5;
+  EXPECT_EQ(spec.validation().share, 0.05);
+  EXPECT_FALSE(spec.keeps_best());
+  spec.optim.plateau_factor = 1;
+  spec.train.patience = 3;
+  EXPECT_EQ(spec.validation().share, 0.05);
+  EXPECT_TRUE(spec.keeps_best());
+  spec.train.keep = std::string("last");
+  EXPECT_FALSE(spec.keeps_best());
+  EXPECT_EQ(spec.validation().share, 0.05) << "patience still looks";
+  spec.task.validation = std::string("0.1");
+  EXPECT_EQ(spec.validation().share, 0.1);
+  spec.task.validation = std::string("dev.tsv");
+  EXPECT_EQ(spec.validation().path, "dev.tsv");
+  for (const char* chooser : {"train.patience=2", "train.keep=best", "optim.plateau_factor=0.5"}) {
+    EXPECT_EQ(complaint("ddp", {chooser}), "");
+    EXPECT_NE(complaint("ddp", {chooser, "task.validation=off"}).find("leave --validation off out"),
+              std::string::npos)
+        << chooser;
+  }
+  EXPECT_NE(complaint("ddp", {"task.validation=1.5"}).find("--validation must be"), std::string::npos);
+  EXPECT_NE(complaint("ddp", {"train.keep=worst"}).find("--keep must be"), std::string::npos);
+}
+
 TEST(Settings, RejectsOptimizersNoRunCouldUse) {
   const std::vector<std::pair<std::string, std::string>> bad{
       {"optim.beta1=2", "optim.beta1"},          {"optim.beta2=1", "optim.beta2"},

@@ -54,6 +54,13 @@ std::string aten_vectors() {
   return report.substr(start + label.size(), report.find('\n', start) - start - label.size());
 }
 
+int cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
@@ -61,13 +68,6 @@ std::string cpu_name() {
   }
   return "unknown CPU";
 }
-
-int cores() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-}  // namespace
 
 CpuFeatures cpu_features() {
   CpuFeatures cpu;

@@ -6,9 +6,16 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/run/compute.h"
 
 namespace syncopate::run {
 namespace {
@@ -27,12 +34,27 @@ bool has_instructions(tensor::Precision precision) {
   return false;
 }
 
-double product_seconds(at::ScalarType type) {
-  const at::Tensor a = at::ones({512, 512}, type), b = at::ones({512, 512}, type);
-  at::mm(a, b);
+double product_seconds(const at::Tensor& a) {
   const Stopwatch watch;
-  for (int i = 0; i < 3; ++i) at::mm(a, b);
+  at::mm(a, a);
   return watch.seconds();
+}
+
+PrecisionTrial try_out(tensor::Precision precision, c10::Device device) {
+  if (!device.is_cpu()) return {.cpu = describe(device), .usable = true, .half = 0, .whole = 1};
+  PrecisionTrial trial{.cpu = cpu_name(), .usable = has_instructions(precision)};
+  if (!trial.usable) return trial;
+  const at::Tensor whole = at::ones({512, 512}, at::kFloat);
+  const at::Tensor half = whole.to(precision == tensor::Precision::kBf16 ? at::kBFloat16 : at::kHalf);
+  product_seconds(whole);
+  product_seconds(half);
+  trial.whole = trial.half = std::numeric_limits<double>::infinity();
+  // In turns, and the shortest: whatever else runs here makes some longer, and none shorter.
+  for (int i = 0; i < 8; ++i) {
+    trial.whole = std::min(trial.whole, product_seconds(whole));
+    trial.half = std::min(trial.half, product_seconds(half));
+  }
+  return trial;
 }
 
 }  // namespace
@@ -69,22 +91,34 @@ c10::Device parse_device(const std::string& name) {
 
 std::string describe(c10::Device device) { return device.str(); }
 
-PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device) {
-  if (asked == tensor::Precision::kFp32 || !device.is_cpu()) return {asked, ""};
-  const std::string name = tensor::name_of(asked);
-  if (!has_instructions(asked)) {
-    return {
-        tensor::Precision::kFp32,
-        fmt::format("{} products would be slower than fp32 on this CPU with this libtorch ({}): computing in "
-                    "fp32",
-                    name, TORCH_VERSION)};
+PrecisionChoice judge(tensor::Precision asked, const std::vector<PrecisionTrial>& trials) {
+  std::map<std::string, PrecisionTrial> by_cpu;
+  for (const PrecisionTrial& trial : trials) {
+    PrecisionTrial& best = by_cpu.try_emplace(trial.cpu, trial).first->second;
+    best.usable = best.usable && trial.usable;
+    best.half = std::min(best.half, trial.half);
+    best.whole = std::min(best.whole, trial.whole);
   }
-  const double half = product_seconds(asked == tensor::Precision::kBf16 ? at::kBFloat16 : at::kHalf);
-  const double whole = product_seconds(at::kFloat);
-  if (half < whole) return {asked, ""};
-  return {tensor::Precision::kFp32,
-          fmt::format("{} products take {:.1f} times as long as fp32 on this CPU: computing in fp32", name,
-                      half / whole)};
+  for (const auto& [cpu, trial] : by_cpu) {
+    const std::string name = tensor::name_of(asked), where = by_cpu.size() == 1 ? "this CPU" : cpu;
+    if (!trial.usable) {
+      return {tensor::Precision::kFp32,
+              fmt::format("{} products would be slower than fp32 on {} with this libtorch ({}): computing in "
+                          "fp32",
+                          name, where, TORCH_VERSION)};
+    }
+    if (trial.half >= trial.whole) {
+      return {tensor::Precision::kFp32,
+              fmt::format("{} products take {:.1f} times as long as fp32 on {}: computing in fp32", name,
+                          trial.half / trial.whole, where)};
+    }
+  }
+  return {asked, ""};
+}
+
+PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device) {
+  if (asked == tensor::Precision::kFp32) return {asked, ""};
+  return judge(asked, {try_out(asked, device)});
 }
 
 void move_buffers(nn::Model& model, c10::Device device) {
@@ -92,14 +126,15 @@ void move_buffers(nn::Model& model, c10::Device device) {
 }
 
 PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, comm::Group& group) {
-  PrecisionChoice choice = choose_precision(asked, device);
-  at::Tensor refused = at::full({1}, choice.used == asked ? 0.0 : 1.0, at::kDouble);
-  group.all_reduce(refused, comm::Op::kMax).wait();
-  if (refused.item<double>() == 0) return choice;
-  if (choice.used == asked)
-    choice.note = "another worker's CPU is slower in half precision: computing in fp32";
-  choice.used = tensor::Precision::kFp32;
-  return choice;
+  if (asked == tensor::Precision::kFp32) return {asked, ""};
+  const PrecisionTrial mine = try_out(asked, device);
+  const std::string told = nlohmann::json{mine.cpu, mine.usable, mine.half, mine.whole}.dump();
+  std::vector<PrecisionTrial> all;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const auto said = nlohmann::json::parse(comm::broadcast_text(group, told, rank));
+    all.push_back({.cpu = said.at(0), .usable = said.at(1), .half = said.at(2), .whole = said.at(3)});
+  }
+  return judge(asked, all);
 }
 
 void move_model(nn::Model& model, c10::Device device) {

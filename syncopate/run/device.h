@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 
 #include <string>
+#include <vector>
 
 #include "syncopate/comm/group.h"
 #include "syncopate/nn/model.h"
@@ -23,12 +24,24 @@ struct PrecisionChoice {
   std::string note;
 };
 
-/// On a CPU half precision is used only where a trial shows that products in it are right and faster than in
-/// fp32: without the instructions they are emulated (a hundred times slower), and some libraries die on them.
+/// What a rank found out about half precision on its CPU.
+struct PrecisionTrial {
+  std::string cpu;      ///< its name
+  bool usable = false;  ///< it has the instructions, and this libtorch can be trusted with them
+  double half = 0,
+         whole = 0;  ///< seconds of a product in half precision and in fp32, the shortest of several
+};
+
+/// What follows from all ranks' trials: half precision where products in it are faster than in fp32 on every
+/// CPU. Of ranks on the same kind of CPU the shortest times count: a rank that shares its core with another
+/// program at that moment says nothing about the CPU.
+PrecisionChoice judge(tensor::Precision asked, const std::vector<PrecisionTrial>& trials);
+
+/// On a CPU half precision is used only where a trial shows that products in it are faster than in fp32:
+/// without the instructions they are emulated (a hundred times slower), and some libraries die on them.
 PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device);
 
-/// The same for all ranks: the trial may come out otherwise on another one, and all use half precision or
-/// none. Collective.
+/// The same for all ranks: all use half precision or none. Collective; `asked` is alike on all.
 PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, comm::Group& group);
 
 /// Moves parameters and buffers of a model that is not trained; FlatParams moves the parameters of one that

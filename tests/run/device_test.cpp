@@ -1,0 +1,41 @@
+#include "syncopate/run/device.h"
+
+#include <gtest/gtest.h>
+
+namespace syncopate::run {
+namespace {
+
+constexpr auto kBf16 = tensor::Precision::kBf16;
+constexpr auto kFp32 = tensor::Precision::kFp32;
+
+PrecisionTrial trial(double half, double whole, const std::string& cpu = "AMD EPYC", bool usable = true) {
+  return {.cpu = cpu, .usable = usable, .half = half, .whole = whole};
+}
+
+TEST(Precision, IsUsedWhereProductsAreFaster) {
+  EXPECT_EQ(judge(kBf16, {trial(1, 2)}).used, kBf16);
+  const PrecisionChoice slower = judge(kBf16, {trial(3, 2)});
+  EXPECT_EQ(slower.used, kFp32);
+  EXPECT_EQ(slower.note, "bf16 products take 1.5 times as long as fp32 on this CPU: computing in fp32");
+}
+
+TEST(Precision, WorkersOnOneKindOfCpuShareTheirTimes) {
+  // The second had its core taken away in the middle.
+  const PrecisionChoice shared = judge(kBf16, {trial(1, 2), trial(5, 2.5)});
+  EXPECT_EQ(shared.used, kBf16);
+  EXPECT_EQ(shared.note, "");
+  // The foil: another CPU, on which it is slower, and which the sentence names.
+  const PrecisionChoice mixed = judge(kBf16, {trial(1, 2), trial(5, 2.5, "Old Xeon")});
+  EXPECT_EQ(mixed.used, kFp32);
+  EXPECT_NE(mixed.note.find("2.0 times as long as fp32 on Old Xeon"), std::string::npos) << mixed.note;
+}
+
+TEST(Precision, OneCpuWithoutTheInstructionsIsEnough) {
+  const PrecisionChoice mixed = judge(kBf16, {trial(1, 2), trial(0, 0, "Old Xeon", false)});
+  EXPECT_EQ(mixed.used, kFp32);
+  EXPECT_NE(mixed.note.find("slower than fp32 on Old Xeon with this libtorch"), std::string::npos);
+  EXPECT_NE(judge(kBf16, {trial(0, 0, "Old Xeon", false)}).note.find("on this CPU"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncopate::run

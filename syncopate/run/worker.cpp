@@ -293,7 +293,7 @@ class Worker {
     record.epochs = trained.epochs;
     record.eval = trained.eval;
     record.validation = trained.validation;
-    record.keep = spec_.keeps_best() ? "best" : "last";
+    record.keep = trained.kept_best ? "best" : "last";
     record.kept_step = trained.kept_step;
     record.run_dir = folder_.path.string();
     record.init_from = spec_.model.init_from;

@@ -196,14 +196,17 @@ void Trainer::conclude() {
     return;
   }
   result_.validation = last_eval_;
-  if (best_) {
+  std::string model = settled.model;
+  if (best_ && best_->eval()) {  // else nothing was evaluated since --keep best was asked for
     best_->load(parts_.replica.model);
+    result_.kept_best = true;
     result_.validation = best_->eval();
     result_.kept_step = best_->eval()->step;
+    model = best_->eval()->model;
   }
   if (parts_.test == nullptr) return;
   parts_.listener.phase(result_.steps, "evaluation");
-  result_.eval = score(false, result_.kept_step, best_ ? best_->eval()->model : settled.model);
+  result_.eval = score(false, result_.kept_step, model);
   parts_.listener.eval(*result_.eval);
 }
 

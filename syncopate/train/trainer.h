@@ -46,6 +46,7 @@ struct TrainResult {
   std::vector<record::EpochRecord> epochs;
   std::optional<record::EvalRecord> eval;        ///< the test set's, of the model that was kept
   std::optional<record::EvalRecord> validation;  ///< the validation set's, of the same
+  bool kept_best = false;                        ///< it is the best by the validation set, not the last
   int64_t kept_step = 0;                         ///< steps done when that model was made
   int64_t skipped = 0;                           ///< steps left out because an fp16 gradient overflowed
   double bytes_sent = 0;                         ///< by all ranks together, in all steps

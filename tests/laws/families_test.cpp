@@ -70,7 +70,11 @@ TEST_F(Families, NextWordsDoNotDependOnTheNumberOfWorkers) {
 
 TEST_F(Families, QuestionsDoNotDependOnTheNumberOfWorkers) {
   spec::RunSpec spec = spec_of("squad");
-  spec.optim.eps = 1e-4;  // a window has few places with a gradient worth the name
+  // Most places of a window have a gradient near zero, of which AdamW makes a step of full size whatever its
+  // rounding was: parameters differ by rounding / eps while losses agree to 2e-7 with any eps. Measured with
+  // three workers: 2e-3 at 1e-8, 7e-5 at 1e-6, 3e-7 at 1e-4; as much with one worker that takes its batches
+  // in three parts, so it is rounding and not the exchange. Another libtorch rounds otherwise (1e-5 at 1e-4).
+  spec.optim.eps = 1e-3;
   const FamilyTrace one = expect_workers_equal(spec, 1e-5, 1e-5);
   EXPECT_GT(one.eval.measures.at("f1"), 0) << "nothing answered right is no test of the score";
   EXPECT_LT(one.eval.measures.at("f1"), 100);

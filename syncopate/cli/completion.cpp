@@ -74,7 +74,7 @@ std::string bash_reply(const Values& values) {
     reply += fmt::format(" COMPREPLY+=($(compgen -W '{}' -- \"$current\"));", fmt::join(values.words, " "));
   }
   if (values.begin) reply += " compopt -o nospace;";
-  if (values.files) reply += " compopt -o filenames; COMPREPLY+=($(compgen -f -- \"$current\"));";
+  if (values.files) reply += " _syncopate_files \"$current\";";
   return reply;
 }
 
@@ -96,6 +96,10 @@ std::string bash_completion(const Program& program) {
     }
   }
   return fmt::format(R"(# Completion of syncopate for bash; made by: syncopate completion bash
+_syncopate_files() {{
+  compopt -o filenames
+  mapfile -t -O "${{#COMPREPLY[@]}}" COMPREPLY < <(compgen -f -- "$1")
+}}
 _syncopate() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}" words
   local IFS=$' \t\n'
@@ -190,12 +194,12 @@ std::string fish_completion(const Program& program) {
       const Values values = values_of(command, option, commands);
       if (!values.words.empty())
         line += fmt::format(" -a {}", quoted(fmt::format("{}", fmt::join(values.words, " "))));
-      if (values.files) line += " -F";
+      if (!option.type.empty()) line += values.files ? " -r -F" : " -x";
+      if (option.type.empty() && values.files) line += " -F";
       text += line + "\n";
     };
     for_each_option(command, [&](const OptionText& option) {
-      add(option, fmt::format("{} -l {}{} -d {}", start, option.name.substr(2),
-                              option.type.empty() ? "" : " -r", quoted(option.help, "\\")));
+      add(option, fmt::format("{} -l {} -d {}", start, option.name.substr(2), quoted(option.help, "\\")));
     });
     for (const OptionText& place : command.places) add(place, start);
   }

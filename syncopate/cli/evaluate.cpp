@@ -8,6 +8,7 @@
 #include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/model_use.h"
+#include "syncopate/spec/effect.h"
 #include "syncopate/spec/recorded.h"
 #include "syncopate/spec/strategies.h"
 #include "syncopate/spec/tasks.h"
@@ -68,12 +69,21 @@ void add_model_options(Program& program, CLI::App& app, spec::ScoreSpec& spec) {
   program.choices[precision] = spec::precision_names();
 }
 
+std::vector<std::string> given_flags(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0 && option->nonpositional()) flags.push_back(option->get_lnames().front());
+  }
+  return flags;
+}
+
 void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict) {
   const auto given = [&](const std::string& flag) {
     const CLI::Option* option = app.get_option_no_throw("--" + flag);
     return option != nullptr && option->count() > 0;
   };
   spec::complete_from_run(spec, given, predict);
+  spec::require_effect_on_task(spec.task, given_flags(app));
 }
 
 Command add_evaluate(Program& program) {

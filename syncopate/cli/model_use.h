@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "syncopate/cli/program.h"
 #include "syncopate/run/score.h"
@@ -18,7 +19,11 @@ void add_model_options(Program& program, CLI::App& app, spec::ScoreSpec& spec);
 /// Reads a whole number above 0, or "auto", which is 0.
 CLI::Option* add_count(CLI::App& app, const std::string& flag, int64_t& value, const std::string& help);
 
-/// Takes what was not given from the run that trained the model.
+/// The options that were given, without dashes.
+std::vector<std::string> given_flags(const CLI::App& app);
+
+/// Takes what was not given from the run that trained the model; throws ConfigError for what was given and
+/// means nothing to the task.
 void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict);
 
 }  // namespace syncopate::cli

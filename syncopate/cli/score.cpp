@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/cli/commands.h"
+#include "syncopate/cli/model_use.h"
 #include "syncopate/record/record.h"
+#include "syncopate/spec/effect.h"
 #include "syncopate/spec/tasks.h"
 #include "syncopate/tasks/score_file.h"
 
@@ -46,7 +48,8 @@ Command add_score(Program& program) {
       "macro_f1. The rows that count are those that `evaluate` counts."};
   program.examples[app] = {
       "syncopate score --task squad --data dev-v1.1.json --predictions answers.json --json"};
-  return [arguments] {
+  return [arguments, app] {
+    spec::require_effect_on_task(arguments->file.task, given_flags(*app));
     const auto measures = tasks::score_file(arguments->file);
     nlohmann::ordered_json json;
     std::string line;

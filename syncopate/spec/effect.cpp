@@ -107,6 +107,21 @@ void require_effect(const RunSpec& spec, const std::vector<std::string>& given) 
   }
 }
 
+void require_effect_on_task(const std::string& task, const std::vector<std::string>& flags) {
+  for (const std::string& flag : flags) {
+    std::string setting = "task." + flag;
+    std::replace(setting.begin(), setting.end(), '-', '_');
+    std::vector<std::string> owners;
+    for (const std::string& each : task_names()) {
+      if (holds(settings_of_task(each), setting) || holds(task_family(each).answers, flag))
+        owners.push_back(each);
+    }
+    if (owners.empty() || holds(owners, task)) continue;
+    throw ConfigError("--{} has no effect with the task {}: it is for {}; leave it out", flag, task,
+                      fmt::join(owners, ", "));
+  }
+}
+
 std::string rare_averages(const RunSpec& spec, int64_t steps) {
   const RunSpec::Strategy& strategy = spec.strategy;
   if (strategy_info(strategy.name).rhythm != Rhythm::kLocal || spec.comm.workers < 2) return "";

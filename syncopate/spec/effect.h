@@ -17,6 +17,9 @@ std::optional<std::string> no_effect(const RunSpec& spec, const std::string& set
 /// the default or not: a setting that passes in silence looks as if it did something.
 void require_effect(const RunSpec& spec, const std::vector<std::string>& given);
 
+/// The same of the flags (without dashes) of a command that uses a model of the task.
+void require_effect_on_task(const std::string& task, const std::vector<std::string>& flags);
+
 /// What to tell about a run of so many steps whose workers would average in the middle of none of them;
 /// empty: nothing.
 std::string rare_averages(const RunSpec& spec, int64_t steps);

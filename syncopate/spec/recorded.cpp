@@ -59,6 +59,10 @@ void complete_from_run(ScoreSpec& spec, const std::function<bool(const std::stri
                        bool predict) {
   const auto run = run_of_model(spec.model);
   if (!run) {
+    if (!fs::is_directory(spec.model)) {
+      throw DataError("there is no model folder {}; give the folder of a run, or a Hugging Face folder",
+                      spec.model);
+    }
     if (!given("task")) {
       throw ConfigError("{} does not lie in the folder of a run, which would name its task; give --task",
                         spec.model);

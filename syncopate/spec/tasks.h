@@ -20,7 +20,8 @@ struct TaskFamily {
   bool answers_lines = false;       ///< `predict` reads texts line by line, not the task's data
   /// Dotted names of the settings that its tasks heed, beside those that every task does.
   std::vector<std::string> settings{};
-  /// More that one of its tasks heeds alone.
+  std::vector<std::string> answers{};  ///< flags of `predict` that are its own
+  /// More settings, which one of its tasks heeds alone.
   std::map<std::string, std::vector<std::string>> own_settings{};
 };
 

@@ -76,6 +76,12 @@ TEST_F(Examples, OwnModelRunsUnderEveryLauncherAndAlone) {
       {"PYTHONWARNINGS=ignore"});
   EXPECT_NE(torchrun.find("with 2 workers"), std::string::npos) << torchrun;
   EXPECT_EQ(run_command({installed() + "/bin/syncopate", "--version"}).exit_code, 0);
+  const std::filesystem::path share = installed() + "/share";
+  EXPECT_EQ(read_text(share / "man/man1/syncopate.1").substr(0, 14), ".TH SYNCOPATE ");
+  for (const char* name : {"bash-completion/completions/syncopate", "zsh/site-functions/_syncopate",
+                           "fish/vendor_completions.d/syncopate.fish"}) {
+    EXPECT_NE(read_text(share / name).find("parameter-server"), std::string::npos) << name;
+  }
 }
 
 TEST_F(Examples, PlainLoopNeedsThreeLinesChanged) {

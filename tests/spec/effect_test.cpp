@@ -92,6 +92,25 @@ TEST(Effect, SettingsThatNeedAnotherSayWhich) {
   EXPECT_EQ(complaint({"model=bert-mini", "model.vocab_size=100"}), "");
 }
 
+TEST(Effect, FlagsOfACommandBelongToTasksToo) {
+  const auto said = [](const std::string& task, const std::vector<std::string>& flags) -> std::string {
+    try {
+      require_effect_on_task(task, flags);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(said("sst2", {"model", "data", "top-k"}),
+            "--top-k has no effect with the task sst2: it is for clm; leave it out");
+  EXPECT_EQ(said("clm", {"top-k", "seed", "text", "json"}), "");
+  EXPECT_EQ(said("rte", {"stride"}),
+            "--stride has no effect with the task rte: it is for squad, definition-qa; leave it out");
+  EXPECT_EQ(said("mlm", {"mask-rate", "whole-words", "documents", "best"}), "");
+  EXPECT_EQ(said("csv", {"text", "text-pair", "label", "prompt-pair", "max-length"}), "");
+  EXPECT_NE(said("idx", {"max-length"}), "");
+}
+
 TEST(Effect, UnknownNamesAreLeftToTheirOwnComplaint) {
   EXPECT_NE(complaint({"strategy=dpd", "strategy.every=3"}).find("did you mean \"ddp\"?"), std::string::npos);
 }

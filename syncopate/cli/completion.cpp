@@ -30,7 +30,7 @@ Values values_of(const CommandText& command, const OptionText& option,
   }
   if (option.name == "--set") {
     values.begin = true;
-    for (const SettingText& setting : command.settings) values.words.push_back(setting.name + "=");
+    for (const OptionText& setting : command.settings) values.words.push_back(setting.name + "=");
   }
   return values;
 }
@@ -54,19 +54,17 @@ std::string names_of(const std::vector<CommandText>& commands) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-/// In single quotes for a shell, where zsh reads some characters of its own inside.
-std::string quoted(const std::string& text, const char* special = "") {
-  std::string out = "'";
+/// As it stands between a shell's single quotes; zsh has `special` characters there.
+std::string escaped(const std::string& text, std::string_view special) {
+  std::string out;
   for (const char letter : text) {
-    if (letter == '\'') {
-      out += "'\\''";
-      continue;
-    }
-    if (std::string_view(special).find(letter) != std::string_view::npos) out += '\\';
-    out += letter;
+    if (special.find(letter) != std::string_view::npos) out += '\\';
+    out += letter == '\'' ? "'\\''" : std::string(1, letter);
   }
-  return out + "'";
+  return out;
 }
+
+std::string quoted(const std::string& text) { return "'" + escaped(text, "\\") + "'"; }
 
 std::string bash_reply(const Values& values) {
   std::string reply;
@@ -139,15 +137,10 @@ std::string zsh_completion(const Program& program) {
     names += fmt::format("    {}\n", quoted(command.name + ":" + command.purpose));
     cases += fmt::format("    {})\n      _arguments", command.name);
     for_each_option(command, [&](const OptionText& option) {
-      std::string entry = quoted("*" + option.name + "[", "");
-      entry.pop_back();
-      const std::string help = quoted(option.help, "[]:\\");
-      entry += help.substr(1, help.size() - 2) + "]";
-      if (!option.type.empty()) {
-        const std::string type = quoted(option.type, ":\\");
-        entry += ":" + type.substr(1, type.size() - 2) + ":" + action(command, option);
-      }
-      cases += " \\\n        " + entry + "'";
+      std::string entry = fmt::format("*{}[{}]", option.name, escaped(option.help, "[]:\\"));
+      if (!option.type.empty())
+        entry += fmt::format(":{}:{}", escaped(option.type, ":\\"), action(command, option));
+      cases += fmt::format(" \\\n        '{}'", entry);
     });
     for (const OptionText& place : command.places)
       cases += fmt::format(" \\\n        '1:{}:{}'", place.name, action(command, place));
@@ -185,7 +178,7 @@ std::string fish_completion(const Program& program) {
       "complete -c syncopate -f\n";
   for (const CommandText& command : commands) {
     text += fmt::format("complete -c syncopate -n __fish_use_subcommand -a {} -d {}\n", command.name,
-                        quoted(command.purpose, "\\"));
+                        quoted(command.purpose));
   }
   for (const CommandText& command : commands) {
     const std::string start =
@@ -199,7 +192,7 @@ std::string fish_completion(const Program& program) {
       text += line + "\n";
     };
     for_each_option(command, [&](const OptionText& option) {
-      add(option, fmt::format("{} -l {} -d {}", start, option.name.substr(2), quoted(option.help, "\\")));
+      add(option, fmt::format("{} -l {} -d {}", start, option.name.substr(2), quoted(option.help)));
     });
     for (const OptionText& place : command.places) add(place, start);
   }

@@ -112,10 +112,8 @@ std::string help_text(const CommandText& command, size_t columns, bool all) {
   }
   if (!command.settings.empty() && all) {
     text += "\nSettings for --set and experiment files:\n";
-    for (const SettingText& setting : command.settings)
-      add_entry(setting.name + (setting.type.empty() ? "" : " " + setting.type),
-                setting.help + (setting.preset.empty() ? "" : fmt::format(" [{}]", setting.preset)), columns,
-                text);
+    for (const OptionText& setting : command.settings)
+      add_entry(setting.call(), setting.sentence(), columns, text);
   }
   if (!command.notes.empty()) text += "\n";
   for (const std::string& note : command.notes) add_paragraph(note, columns, text);

@@ -52,10 +52,7 @@ void add_command(const CommandText& command, std::string& page) {
     for (const OptionText& option : group.options) add_entry(head_of(option), option.sentence(), page);
   }
   if (!command.settings.empty()) page += ".SS Settings for \\-\\-set and experiment files\n";
-  for (const SettingText& setting : command.settings) {
-    add_entry(bold(setting.name) + " " + italic(setting.type),
-              setting.help + (setting.preset.empty() ? "" : fmt::format(" [{}]", setting.preset)), page);
-  }
+  for (const OptionText& setting : command.settings) add_entry(head_of(setting), setting.sentence(), page);
   if (!command.notes.empty() || !command.examples.empty()) page += ".SS Notes and examples\n";
   for (const std::string& note : command.notes)
     page += fmt::format("{}\n.br\n", escaped(note.substr(note.find_first_not_of(' '))));

@@ -27,12 +27,10 @@ Command add_predict(Program& program) {
   in(app->add_option("--prompt", spec.prompts,
                      "a text to classify, to fill in (mlm) or to continue (clm), instead of --data; can be "
                      "repeated"),
-     kModelAndData, "TEXT")
-      ->allow_extra_args(false);
+     kModelAndData, "TEXT");
   in(app->add_option("--prompt-pair", spec.pairs,
                      "tasks of pairs: the second text of a --prompt, one for each in the same order"),
-     kModelAndData, "TEXT")
-      ->allow_extra_args(false);
+     kModelAndData, "TEXT");
   in(app->add_option("--best", spec.best, "mlm, images: number of predictions per example")
          ->capture_default_str(),
      kAnswers, "INT");

@@ -7,9 +7,18 @@
 
 namespace syncopate::cli {
 
-/// A setting without a flag of its own, for --set.
-struct SettingText {
-  std::string name, type, help, preset;
+/// An option, or a setting, as people read it.
+struct OptionText {
+  std::string name;      ///< "--task", "FILE" of one that is given by its place, "optim.lr" of a setting
+  std::string letter{};  ///< "-h", if it has one
+  std::string type{};    ///< what follows it; empty: nothing does
+  std::string help{};
+  std::string preset{};  ///< its value where nobody gives one; empty: not said
+  std::vector<std::string> choices{};
+
+  std::string call() const { return type.empty() ? name : name + " " + type; }
+  /// The help with the values there are and the default.
+  std::string sentence() const;
 };
 
 /// The program's commands and options: the parser, and what it does not hold about them. Help, the manual and
@@ -17,22 +26,9 @@ struct SettingText {
 struct Program {
   CLI::App app;
   std::map<const CLI::Option*, std::vector<std::string>> choices{};  ///< the values there are
-  std::map<const CLI::App*, std::vector<SettingText>> settings{};
-  std::map<const CLI::App*, std::vector<std::string>> notes{};     ///< paragraphs below the options
-  std::map<const CLI::App*, std::vector<std::string>> examples{};  ///< whole commands
-};
-
-struct OptionText {
-  std::string name;    ///< "--task", or "FILE" of one that is given by its place
-  std::string letter;  ///< "-h", if it has one
-  std::string type;    ///< what follows it; empty: nothing does
-  std::string help;
-  std::string preset;  ///< its value where nobody gives one; empty: not said
-  std::vector<std::string> choices;
-
-  std::string call() const { return type.empty() ? name : name + " " + type; }
-  /// The help with the values there are and the default.
-  std::string sentence() const;
+  std::map<const CLI::App*, std::vector<OptionText>> settings{};     ///< what --set takes
+  std::map<const CLI::App*, std::vector<std::string>> notes{};       ///< paragraphs below the options
+  std::map<const CLI::App*, std::vector<std::string>> examples{};    ///< whole commands
 };
 
 struct OptionGroup {
@@ -46,7 +42,7 @@ struct CommandText {
   std::string purpose;  ///< one sentence
   std::vector<OptionText> places;
   std::vector<OptionGroup> groups;
-  std::vector<SettingText> settings;
+  std::vector<OptionText> settings;
   std::vector<std::string> notes, examples;
 };
 

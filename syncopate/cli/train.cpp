@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -220,13 +219,11 @@ void add_settings(Program& program, CLI::App& app, const std::shared_ptr<TrainAr
   spec::RunSpec defaults;
   const Fields fields = defaults.fields();
   for (const Fields::Field& field : fields.all()) {
-    program.settings[&app].push_back(
-        {.name = field.name,
-         .type = field.type.empty() ? "true|false" : field.type,
-         .help = field.help + (field.choices.empty() || !field.flag.empty()
-                                   ? ""
-                                   : fmt::format(": {}", fmt::join(field.choices, ", "))),
-         .preset = Fields::text_of(field)});
+    program.settings[&app].push_back({.name = field.name,
+                                      .type = field.type.empty() ? std::string("true|false") : field.type,
+                                      .help = field.help,
+                                      .preset = Fields::text_of(field),
+                                      .choices = field.choices});
   }
   for (const char* group : {"Task", "Model", "Training", "Synchronising", "Workers"}) {
     for (const Fields::Field& field : fields.all()) {
@@ -248,8 +245,7 @@ Command add_train(Program& program, char** argv) {
   app->add_flag("--no-shuffle", arguments->no_shuffle, "use the order of the file in every epoch")
       ->group("Task");
   option("Training", "NAME=VALUE", "--set", arguments->assignments,
-         "any setting by its name; can be repeated")
-      ->allow_extra_args(false);
+         "any setting by its name; can be repeated");
   option("Training", "FILE", "--config", arguments->config,
          "begin with the settings of a spec.json, or of the run in a folder; what is given beside it holds");
   option("Workers", "INT", "--rank", arguments->rank,

@@ -73,6 +73,10 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
   if (strategy.rhythm == Rhythm::kLocal && holds(buckets, setting) && spec.strategy.post_local_start == 0)
     return "strategy.post_local_start above 0";
   if (setting == "strategy.staleness_lr" && spec.staleness_bound() == 0) return "a staleness above 0";
+  // One bit an element is a codec like others, save for AdamW.
+  if (setting == "codec.warmup" && codec_info(spec.codec.name).packing == Packing::kSigns &&
+      !optimizer_info(spec.optim.name).one_bit_adam)
+    return "--optimizer adamw with one-bit";
   if (setting == "optim.plateau_patience" && spec.optim.plateau_factor == 1)
     return "optim.plateau_factor below 1";
   if (setting == "train.balance_every" && !spec.train.balance) return "--balance";

@@ -89,6 +89,10 @@ void complete_from_run(ScoreSpec& spec, const std::function<bool(const std::stri
   if (!given("data") && !own_texts) {
     spec.data = trained.task.data;
     spec.held_out = !predict;
+    if (spec.note && !predict && trained.task.test_limit > 0) {
+      spec.note(fmt::format("the run tested on the first {} examples (task.test_limit); this takes all",
+                            trained.task.test_limit));
+    }
     if (spec.note && !spec.data.empty())
       spec.note(fmt::format("the data are those of the run: {}", spec.data));
   }

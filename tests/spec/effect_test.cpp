@@ -86,6 +86,9 @@ TEST(Effect, SettingsThatNeedAnotherSayWhich) {
             "");
   EXPECT_NE(complaint({"optim.plateau_patience=3"}).find("optim.plateau_factor below 1"), std::string::npos);
   EXPECT_EQ(complaint({"optim.plateau_patience=3", "optim.plateau_factor=0.5"}), "");
+  EXPECT_NE(complaint({"codec=one-bit", "optimizer=sgd", "codec.warmup=3"}).find("--optimizer adamw"),
+            std::string::npos);
+  EXPECT_EQ(complaint({"codec=one-bit", "codec.warmup=3"}), "");
   EXPECT_NE(complaint({"train.balance_every=3"}).find("--balance"), std::string::npos);
   EXPECT_NE(complaint({"model=./folder", "model.vocab_size=100"}).find("a model folder's"),
             std::string::npos);

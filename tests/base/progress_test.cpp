@@ -1,6 +1,10 @@
 #include "syncopate/base/progress.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "syncopate/base/text.h"
 
@@ -39,6 +43,22 @@ TEST(Progress, TheLastStepIsShownOnceAndStays) {
     EXPECT_EQ(said.find("step 40/40", last + 1), std::string::npos) << said;
     EXPECT_EQ(said.substr(said.find('\n', last)), "\ndone\n") << "nothing wipes it away";
   }
+}
+
+TEST(Progress, FollowsTheTerminalWhenItIsResized) {
+  const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(master, 0);
+  ASSERT_EQ(::grantpt(master) | ::unlockpt(master), 0);
+  const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  for (const unsigned short columns : {40, 55}) {
+    const winsize size{.ws_row = 20, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    ASSERT_EQ(::ioctl(master, TIOCSWINSZ, &size), 0);
+    EXPECT_EQ(terminal_columns(terminal), columns);
+  }
+  ::close(terminal);
+  ::close(master);
+  EXPECT_EQ(terminal_columns(-1), 80) << "none there";
 }
 
 TEST(Progress, ABarIsWipedForALineAndComesBack) {

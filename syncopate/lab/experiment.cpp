@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -42,7 +43,8 @@ void apply(const toml::table& table, const std::string& prefix, const Fields& fi
 struct Shared {
   const toml::table* table = nullptr;
   Names given{};
-  std::set<std::string> heeded{};  ///< by a row at least
+  std::set<std::string> heeded{};                ///< by a row at least
+  std::map<std::string, std::string> without{};  ///< why a row does not heed it
 };
 
 /// Takes back what the row does not heed: it is there for others, and must not make this one another run.
@@ -51,8 +53,9 @@ void drop_unheeded(Shared& shared, spec::RunSpec& row) {
   const Fields fields = row.fields(), unset = defaults.fields();
   Names unheeded;
   for (const std::string& name : shared.given) {
-    if (spec::no_effect(row, name)) {
+    if (const auto why = spec::no_effect(row, name)) {
       unheeded.push_back(name);
+      shared.without[name] = *why;
     } else {
       shared.heeded.insert(name);
     }
@@ -109,7 +112,7 @@ std::vector<Experiment::Row> read_rows(const toml::table& file, const char* kind
   for (const std::string& name : shared.given) {
     if (shared.heeded.contains(name)) continue;
     throw ConfigError("{}, settings: {} has no effect in any row: {}; leave it out", path.string(), name,
-                      *spec::no_effect(rows.back().spec, name));
+                      shared.without.at(name));
   }
   return rows;
 }

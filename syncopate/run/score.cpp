@@ -25,8 +25,9 @@ Prepared prepare(spec::ScoreSpec spec, bool predict) {
   const spec::TaskFamily& family = spec::task_family(spec.task);
   if (spec.batch_size < 0) throw ConfigError("--batch-size must be 1 or more, got {}", spec.batch_size);
   if (!spec.prompts.empty() && !family.takes_prompts) {
-    throw ConfigError("--prompt is for texts (classes, mlm, clm); give the examples of {} in a file with --data",
-                      spec.task);
+    throw ConfigError(
+        "--prompt is for texts (classes, mlm, clm); give the examples of {} in a file with --data",
+        spec.task);
   }
   for (const auto& [name, value] : {std::pair{"--max-length", spec.max_length},
                                     {"--tokens", spec.continuation.tokens},

@@ -142,8 +142,7 @@ TEST_F(CommandLine, PromptsAreClassified) {
   EXPECT_NEAR(std::log(p1 / p0), answer["logits"][1].get<double>() - answer["logits"][0].get<double>(), 1e-3);
   expect_complaint(run({"predict", "--model", folder_ / "run", "--prompt", prompt, "--prompt-pair", "more"}),
                    2, "sst2 reads single texts");
-  expect_complaint(run({"predict", "--model", data_, "--prompt", prompt}), 2,
-                   "give --task");
+  expect_complaint(run({"predict", "--model", data_, "--prompt", prompt}), 2, "give --task");
 }
 
 TEST_F(CommandLine, RunPreparesItsOwnProcess) {

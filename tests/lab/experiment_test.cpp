@@ -29,6 +29,15 @@ TEST(Experiment, TheQuickstartHasFourRowsOnTheSameBatch) {
   EXPECT_EQ(experiment.rows[3].spec.comm.workers, 2);
 }
 
+TEST(Experiment, EveryFileHereCanBeRun) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / "experiments")) {
+    EXPECT_NO_THROW(read_experiment(entry.path())) << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 4);
+}
+
 TEST(Experiment, RowsOverrideSharedSettings) {
   const test::TempDir folder;
   test::write_text(

@@ -43,9 +43,7 @@ void expect_round_trip(const Record& record, const Read& read) {
 TEST(StepRecord, ComesBackFromJson) { expect_round_trip(some_step(), step_from_json); }
 TEST(EvalRecord, ComesBackFromJson) { expect_round_trip(some_eval(), eval_from_json); }
 TEST(EpochRecord, ComesBackFromJson) { expect_round_trip(some_epoch(), epoch_from_json); }
-TEST(RunRecord, ComesBackFromJson) {
-  expect_round_trip(as_written(some_run()), run_from_json);
-}
+TEST(RunRecord, ComesBackFromJson) { expect_round_trip(as_written(some_run()), run_from_json); }
 
 TEST(RunRecord, HoldsOneMatrixARowALine) {
   RunRecord run = some_run();

@@ -5,6 +5,7 @@
 
 #include "syncopate/base/fields.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/notes.h"
 #include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/model_use.h"
@@ -50,6 +51,14 @@ void add_model_options(Program& program, CLI::App& app, spec::ScoreSpec& spec) {
      kModelAndData, "COLUMN");
   in(app.add_option("--label", spec.columns.label, "csv: the column with the label (default: the run's)"),
      kModelAndData, "COLUMN");
+  in(app.add_option(
+         "--encoding", spec.columns.encoding,
+         "of text files: utf-8, another that iconv knows (latin-1, windows-1252), or replace (default: "
+         "the run's, or utf-8)"),
+     kModelAndData, "ENCODING");
+  in(app.add_option("--separator", spec.columns.separator,
+                    "of a table's columns: one character, tab, or auto (default: the run's, or auto)"),
+     kModelAndData, "CHARACTER");
   add_count(app, "max-length", spec.max_length, "maximum tokens per example (auto: as in training)")
       ->group(kModelAndData);
   in(app.add_option("--stride", spec.stride,
@@ -116,7 +125,7 @@ Command add_evaluate(Program& program) {
       "file, on the same rows."};
   program.examples[app] = {"syncopate evaluate --model runs/my-run",
                            "syncopate evaluate --model ./my-bert --task rte --data glue/RTE/dev.tsv --json"};
-  arguments->spec.note = [](const std::string& note) { tell("note: {}", note); };
+  arguments->spec.note = [](const std::string& note) { tell("{}", note_line(note)); };
   return [arguments, app] {
     complete(*app, arguments->spec, false);
     const record::EvalRecord score = run::score_model(arguments->spec);

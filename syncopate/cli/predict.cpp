@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "syncopate/base/file.h"
+#include "syncopate/base/notes.h"
 #include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/model_use.h"
@@ -67,7 +68,7 @@ Command add_predict(Program& program) {
       "syncopate predict --model runs/my-run --prompt 'a fine film'",
       "syncopate predict --model runs/my-mlm --prompt 'The [MASK] sat on the mat.'",
       "syncopate predict --model ./my-bert --task sst2 --data dev.tsv --out answers.jsonl"};
-  arguments->spec.note = [](const std::string& note) { tell("note: {}", note); };
+  arguments->spec.note = [](const std::string& note) { tell("{}", note_line(note)); };
   return [arguments, app] {
     complete(*app, arguments->spec, true);
     arguments->spec.continuation.seed = arguments->spec.seed;

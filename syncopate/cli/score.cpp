@@ -42,6 +42,14 @@ Command add_score(Program& program) {
      kData, "COLUMN");
   in(app->add_option("--label", arguments->file.columns.label, "csv: the column with the label"), kData,
      "COLUMN");
+  in(app->add_option("--encoding", arguments->file.columns.encoding,
+                     "of text files: utf-8, another that iconv knows (latin-1, windows-1252), or replace")
+         ->capture_default_str(),
+     kData, "ENCODING");
+  in(app->add_option("--separator", arguments->file.columns.separator,
+                     "of a table's columns: one character, tab, or auto")
+         ->capture_default_str(),
+     kData, "CHARACTER");
   app->add_flag("--json", arguments->json, "print the score as one line of JSON")->group("Output");
   program.notes[app] = {
       "squad, definition-qa: exact_match and f1 in per cent, as in SQuAD's script. Other tasks: accuracy and "

@@ -77,7 +77,7 @@ Command add_tokenize(Program& program) {
   auto arguments = std::make_shared<Arguments>();
   app->add_option("file", arguments->file, "file with one text per line (default: standard input)")
       ->type_name("FILE");
-  app->add_option("--vocab", arguments->vocab, "a vocab.txt file, or a folder with one")
+  app->add_option("--vocab", arguments->vocab, "a vocab.txt or tokenizer.json file, or a folder with one")
       ->required()
       ->group("Texts")
       ->type_name("PATH");

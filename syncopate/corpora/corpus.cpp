@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/notes.h"
+#include "syncopate/base/text.h"
 #include "syncopate/corpora/documents.h"
 #include "syncopate/corpora/splits.h"
 #include "syncopate/corpora/wordnet/wordnet.h"
@@ -45,11 +47,13 @@ Paths& place_for(const std::filesystem::path& path, Splits& splits) {
 
 Splits splits_of(const CorpusSource& source) {
   const Paths files = files_in(source.path, [](const std::filesystem::path& path) {
-    return among(lower_ending(path), {".txt", ".text", ".tokens", ".raw", ".csv"});
+    return among(lower_ending(path), {".txt", ".text", ".tokens", ".raw", ".csv", ".tsv", ".jsonl"});
   });
   if (files.empty()) {
+    refuse_parquet(source.path);
     throw DataError(
-        "the folder {} holds no text files (.txt, .text, .tokens, .raw or .csv); check the data path",
+        "the folder {} holds no text files (.txt, .text, .tokens, .raw, .csv, .tsv or .jsonl, plain or with "
+        ".gz); check the data path",
         source.path.string());
   }
   Splits splits;
@@ -71,16 +75,33 @@ uintmax_t bytes_in(const Paths& files) {
   return bytes;
 }
 
+/// Says what was left out of files with Project Gutenberg's books.
+std::string books_note(const std::string& files, const Documents& read) {
+  return fmt::format("{}: {} ({:.2g} %) left out as headers and footers of {} by Project Gutenberg", files,
+                     bytes_for_people(static_cast<double>(read.dropped)),
+                     100 * static_cast<double>(read.dropped) / static_cast<double>(read.bytes),
+                     read.books == 1 ? "a book" : fmt::format("{} books", read.books));
+}
+
 std::vector<std::string> read_all(const Paths& files, const CorpusSource& source, Corpus& corpus) {
   std::vector<std::string> texts;
-  int64_t empty = 0;
+  Documents all;
   for (const auto& file : files) {
-    Documents documents = read_documents(file, source.documents, source.text);
-    empty += documents.empty;
-    std::move(documents.texts.begin(), documents.texts.end(), std::back_inserter(texts));
+    Documents read = read_documents(file, source.documents, source.text, source.form);
+    all.empty += read.empty;
+    corpus.notes.insert(corpus.notes.end(), read.notes.begin(), read.notes.end());
+    if (read.dropped > read.bytes / 10) {
+      corpus.notes.push_back(warning(books_note(file.string(), read) + "; look whether that is right"));
+    } else {
+      all.bytes += read.bytes;
+      all.dropped += read.dropped;
+      all.books += read.books;
+    }
+    std::move(read.texts.begin(), read.texts.end(), std::back_inserter(texts));
   }
-  if (empty > 0)
-    corpus.notes.push_back(fmt::format("{}: {} empty documents skipped", names_of(files), empty));
+  if (all.dropped > 0) corpus.notes.push_back(books_note(names_of(files), all));
+  if (all.empty > 0)
+    corpus.notes.push_back(fmt::format("{}: {} empty documents skipped", names_of(files), all.empty));
   return texts;
 }
 
@@ -150,6 +171,7 @@ Corpus load_corpus(const CorpusSource& source, Purpose purpose) {
     corpus.notes.emplace_back("the documents are WordNet's definitions; set a data path to use your own");
     return corpus;
   }
+  require_data(source.path, "a text file, or a folder of them,");
   std::error_code unreadable;  // reading says why
   if (std::filesystem::is_directory(source.path, unreadable)) {
     load_folder(source, purpose, corpus);

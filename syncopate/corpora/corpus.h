@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/corpora/text_file.h"
 #include "syncopate/corpora/text_task.h"
 
 namespace syncopate::corpora {
@@ -17,15 +18,17 @@ struct Corpus {
 
 /// Where documents are and how to tell them apart.
 struct CorpusSource {
-  std::filesystem::path path{};    ///< a text file, a CSV or a folder of them; empty: WordNet's definitions
+  std::filesystem::path path{};    ///< a text file, a table or a folder of them; empty: WordNet's definitions
   std::string documents = "auto";  ///< "line": one a line; "blank": parted by blank lines; "auto": as found
-  std::string text{};              ///< the column of a CSV; empty: "text"
+  std::string text{};              ///< the column of a table; empty: "text"
+  FileForm form{};
 };
 
-/// Loads documents. Files are .txt, .text, .tokens, .raw, and .csv. In a folder, names with the word train,
+/// Loads documents. Files are .txt, .text, .tokens, .raw, .csv, .tsv and .jsonl, each plain or with .gz; one
+/// that is named may be called anything. In a folder, names with the word train,
 /// or dev, valid or validation, or test, are the splits (valid before test); without a test split a fixed
 /// tenth of the documents, by their hash, is held out. One file is used whole, or parted the same way when
-/// training. Project Gutenberg's header and footer are left out, as are empty documents. "auto" parts at
+/// training. Project Gutenberg's headers and footers are left out, as are empty documents. "auto" parts at
 /// blank lines where there are some between lines of text. Throws ConfigError for another `documents`,
 /// DataError with file and line.
 Corpus load_corpus(const CorpusSource& source, Purpose purpose);

@@ -2,17 +2,15 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/corpora/labels.h"
 #include "syncopate/corpora/splits.h"
 #include "syncopate/corpora/table.h"
-#include "syncopate/text/characters.h"
 
 namespace syncopate::corpora {
 namespace {
@@ -52,43 +50,24 @@ Columns columns_of(const Table& table, const std::filesystem::path& path, const 
   return columns;
 }
 
-std::vector<std::string> labels_in(const Table& table, size_t column) {
-  constexpr size_t kMost = 2000;
-  std::set<std::string, std::less<>> seen;
-  for (size_t row = 0; row < table.rows(); ++row) {
-    const std::string_view label = table.cell(row, column);
-    if (label.empty() || seen.contains(label)) continue;
-    if (!text::is_utf8(label)) {
-      throw DataError("{}: the label is not UTF-8; save the file as UTF-8", table.where(row));
-    }
-    seen.emplace(label);
-    if (seen.size() > kMost) {
-      throw DataError(
-          "{}: there are more than {} different labels by here; is this the column with the label?",
-          table.where(row), kMost);
-    }
-  }
-  std::vector<std::string> labels(seen.begin(), seen.end());
-  const auto is_integer = [](const std::string& label) { return parse_integer(label).has_value(); };
-  if (std::all_of(labels.begin(), labels.end(), is_integer)) {
-    std::stable_sort(labels.begin(), labels.end(), [](const std::string& a, const std::string& b) {
-      return *parse_integer(a) < *parse_integer(b);
-    });
-  }
-  return labels;
-}
-
 class Reader {
  public:
   Reader(const TextSource& source, Purpose purpose)
-      : source_(source), need_labels_(purpose != Purpose::kPredict) {
+      : source_(source), need_labels_(purpose != Purpose::kPredict), training_(purpose == Purpose::kTrain) {
     set_labels(source.labels);
   }
 
   std::vector<TextExample> read(const std::filesystem::path& path, bool labels_needed) {
-    const Table table(path, Table::form_of(path, /*quoted_tabs=*/true));
+    const Table table(path, Table::form_of(path, /*quoted_tabs=*/true), source_.form);
+    notes_.insert(notes_.end(), table.notes().begin(), table.notes().end());
     const Columns columns = columns_of(table, path, source_, labels_needed);
-    if (labels_.empty() && columns.label) set_labels(labels_in(table, *columns.label));
+    if (labels_.empty() && columns.label) {
+      set_labels(labels_in(table, *columns.label));
+      if (training_) {
+        const auto warnings = check_labels(table, *columns.label, labels_);
+        notes_.insert(notes_.end(), warnings.begin(), warnings.end());
+      }
+    }
     std::vector<TextExample> examples;
     examples.reserve(table.rows());
     for (size_t row = 0; row < table.rows(); ++row) {
@@ -110,6 +89,7 @@ class Reader {
   }
 
   const std::vector<std::string>& labels() const { return labels_; }
+  const std::vector<std::string>& notes() const { return notes_; }
   int64_t skipped() const { return skipped_; }
 
  private:
@@ -139,8 +119,8 @@ class Reader {
   }
 
   const TextSource& source_;
-  const bool need_labels_;
-  std::vector<std::string> labels_;
+  const bool need_labels_, training_;
+  std::vector<std::string> labels_, notes_;
   std::map<std::string, int64_t, std::less<>> numbers_;
   int64_t skipped_ = 0;
 };
@@ -158,6 +138,8 @@ TextTask load_csv(const TextSource& source, Purpose purpose) {
   task.test = reader.read(files.test, need_labels);
   task.labels = reader.labels();
   if (files.one_file && purpose == Purpose::kTrain) hold_out_of_one_file(source.path, task);
+  task.notes = reader.notes();
+  if (purpose == Purpose::kTrain) task.notes.push_back(class_counts(task));
   if (reader.skipped() > 0)
     task.notes.push_back(fmt::format("{} rows without text were skipped", reader.skipped()));
   return task;

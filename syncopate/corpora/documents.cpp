@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/corpora/gutenberg.h"
 #include "syncopate/corpora/splits.h"
 #include "syncopate/corpora/table.h"
 
@@ -23,15 +23,6 @@ void for_each_line(std::string_view text, const Use& use) {
   }
 }
 
-/// Whether a line is "*** <word> OF ...", with or without the blank.
-bool is_marker(std::string_view line, std::string_view word) {
-  if (!line.starts_with("***")) return false;
-  const size_t start = line.find_first_not_of("* ");
-  if (start == line.npos) return false;
-  line.remove_prefix(start);
-  return line.starts_with(word) && line.substr(word.size()).starts_with(" OF ");
-}
-
 bool has_paragraphs(std::string_view text) {
   bool any = false, blank_after = false, found = false;
   for_each_line(text, [&](std::string_view line) {
@@ -43,8 +34,7 @@ bool has_paragraphs(std::string_view text) {
   return found;
 }
 
-Documents lines_of(std::string_view text) {
-  Documents documents;
+void append_lines(std::string_view text, Documents& documents) {
   for_each_line(text, [&](std::string_view line) {
     line = trim(line);
     if (line.empty()) {
@@ -53,11 +43,9 @@ Documents lines_of(std::string_view text) {
       documents.texts.emplace_back(line);
     }
   });
-  return documents;
 }
 
-Documents paragraphs_of(std::string_view text) {
-  Documents documents;
+void append_paragraphs(std::string_view text, Documents& documents) {
   std::string paragraph;
   const auto end = [&] {
     if (!paragraph.empty()) documents.texts.push_back(std::exchange(paragraph, {}));
@@ -69,47 +57,55 @@ Documents paragraphs_of(std::string_view text) {
     paragraph += line;
   });
   end();
+}
+
+/// Each of the texts parted; what separates documents is the same in all.
+Documents part_all(const std::vector<std::string_view>& texts, std::string_view how) {
+  const bool paragraphs =
+      how == "blank" || (how == "auto" && std::any_of(texts.begin(), texts.end(), has_paragraphs));
+  Documents documents;
+  for (const std::string_view text : texts)
+    paragraphs ? append_paragraphs(text, documents) : append_lines(text, documents);
+  return documents;
+}
+
+bool is_table(const std::filesystem::path& path) {
+  const std::string ending = lower_ending(path);
+  return ending == ".csv" || ending == ".tsv" || ending == ".jsonl" || ending == ".json";
+}
+
+Documents rows_of(const Table& table, const std::string& column) {
+  Documents documents;
+  const size_t texts = table.column(column.empty() ? "text" : column);
+  for (size_t row = 0; row < table.rows(); ++row) {
+    const std::string_view text = trim(table.cell(row, texts));
+    if (text.empty()) {
+      ++documents.empty;
+    } else {
+      documents.texts.emplace_back(text);
+    }
+  }
+  documents.notes = table.notes();
   return documents;
 }
 
 }  // namespace
 
-std::string_view without_gutenberg(std::string_view text) {
-  size_t begin = 0, end = text.size();
-  for_each_line(text, [&](std::string_view line) {
-    if (line.empty() || line[0] != '*') return;
-    const auto at = static_cast<size_t>(line.data() - text.data());
-    if (begin == 0 && is_marker(line, "START")) begin = std::min(at + line.size() + 1, text.size());
-    if (end == text.size() && is_marker(line, "END")) end = at;
-  });
-  return begin <= end ? text.substr(begin, end - begin) : text;
-}
+Documents part_documents(std::string_view text, std::string_view how) { return part_all({text}, how); }
 
-Documents part_documents(std::string_view text, std::string_view how) {
-  const bool paragraphs = how == "blank" || (how == "auto" && has_paragraphs(text));
-  return paragraphs ? paragraphs_of(text) : lines_of(text);
-}
-
-Documents read_documents(const std::filesystem::path& path, std::string_view how, const std::string& column) {
+Documents read_documents(const std::filesystem::path& path, std::string_view how, const std::string& column,
+                         const FileForm& form) {
   Documents documents;
-  const std::string ending = lower_ending(path);
-  if (ending == ".csv" || ending == ".jsonl") {
-    const Table table(path, ending == ".csv" ? TableForm::kCsv : TableForm::kJsonLines);
-    const size_t texts = table.column(column.empty() ? "text" : column);
-    for (size_t row = 0; row < table.rows(); ++row) {
-      const std::string_view text = trim(table.cell(row, texts));
-      if (text.empty()) {
-        ++documents.empty;
-      } else {
-        documents.texts.emplace_back(text);
-      }
-    }
+  if (is_table(path)) {
+    documents = rows_of(Table(path, Table::form_of(path, /*quoted_tabs=*/true), form), column);
   } else {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    const std::string bytes = read_file(path, "text");
-    std::string_view text = bytes;
-    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    documents = part_documents(without_gutenberg(text), how);
+    const TextFile file = read_text_file(path, "text", form.encoding);
+    const BookText books = without_gutenberg(file.text);
+    documents = part_all(books.kept, how);
+    documents.bytes = static_cast<int64_t>(file.text.size());
+    documents.dropped = books.dropped;
+    documents.books = books.books;
+    documents.notes = file.notes;
   }
   if (documents.texts.empty()) {
     throw DataError("{} holds no text; give a file with documents to learn from", path.string());

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/corpora/labels.h"
 #include "syncopate/corpora/splits.h"
 #include "syncopate/corpora/table.h"
 
@@ -19,47 +21,81 @@ const std::vector<std::string>& endings() {
   return kEndings;
 }
 
-std::optional<size_t> label_column(const GlueFormat& format, const Table& table, bool needed) {
-  for (const std::string& name : format.label_columns) {
+std::optional<size_t> find_any(const Table& table, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
     if (const auto found = table.find_column(name)) return found;
   }
-  if (needed) return table.column("label");  // which says that it is missing
   return std::nullopt;
 }
 
-/// The file's examples behind those in `into`; counts the rows left out in `skipped`.
-void read_examples(const GlueFormat& format, const std::filesystem::path& path, bool need_labels,
-                   std::vector<TextExample>& into, int64_t& skipped) {
-  const Table table(path, Table::form_of(path, /*quoted_tabs=*/false));
-  const size_t first = table.column(format.first);
-  const bool paired = !format.second.empty();
-  const size_t second = paired ? table.column(format.second) : 0;
-  const std::optional<size_t> label = label_column(format, table, need_labels);
-  into.reserve(into.size() + table.rows());
-  const size_t before = into.size();
-  for (size_t row = 0; row < table.rows(); ++row) {
-    TextExample example{.a = std::string(table.cell(row, first)), .b = {}, .label = -1};
-    if (paired) example.b = table.cell(row, second);
-    if (label) {
-      const std::string_view name = table.cell(row, *label);
-      const auto found = std::find(format.labels.begin(), format.labels.end(), name);
-      if (found != format.labels.end()) {
-        example.label = found - format.labels.begin();
-      } else if (need_labels) {
-        if (!format.no_label.empty() && name == format.no_label) {
-          ++skipped;
+/// One of the columns; where none is there, the table says that the first is missing.
+size_t any_column(const Table& table, const std::vector<std::string>& names) {
+  const auto found = find_any(table, names);
+  return found ? *found : table.column(names.front());
+}
+
+/// The number of a label by its name or as Hugging Face writes it: that number itself.
+std::optional<int64_t> label_number(const GlueFormat& format, std::string_view name) {
+  const auto found = std::find(format.labels.begin(), format.labels.end(), name);
+  if (found != format.labels.end()) return found - format.labels.begin();
+  const auto number = parse_integer(name);
+  if (number && *number >= 0 && *number < static_cast<int64_t>(format.labels.size())) return number;
+  return std::nullopt;
+}
+
+bool says_none(std::string_view label) { return label == "-" || label == "-1"; }
+
+/// Reads files one after the other and notes what was left out.
+class Reader {
+ public:
+  Reader(const GlueFormat& format, const FileForm& form) : format_(format), form_(form) {}
+
+  /// The file's examples, behind those in `into`.
+  void read(const std::filesystem::path& path, bool need_labels, std::vector<TextExample>& into) {
+    const Table table(path, Table::form_of(path, /*quoted_tabs=*/false), form_);
+    notes_.insert(notes_.end(), table.notes().begin(), table.notes().end());
+    const size_t first = any_column(table, format_.first);
+    const bool paired = !format_.second.empty();
+    const size_t second = paired ? any_column(table, format_.second) : 0;
+    std::optional<size_t> label = find_any(table, format_.label_columns);
+    if (!label && need_labels) label = table.column("label");  // which says that it is missing
+    into.reserve(into.size() + table.rows());
+    const size_t before = into.size();
+    for (size_t row = 0; row < table.rows(); ++row) {
+      TextExample example{.a = std::string(table.cell(row, first)), .b = {}, .label = -1};
+      if (paired) example.b = table.cell(row, second);
+      if (label) {
+        const std::string_view name = table.cell(row, *label);
+        const auto number = label_number(format_, name);
+        if (!number && need_labels && says_none(name)) {
+          ++skipped_;
           continue;
         }
-        throw DataError("{}: the label \"{}\" is not one of {}'s: {}", table.where(row), name.substr(0, 60),
-                        format.name, fmt::join(format.labels, ", "));
+        if (!number && need_labels) {
+          throw DataError("{}: the label \"{}\" is not one of {}'s: {}", table.where(row), name.substr(0, 60),
+                          format_.name, fmt::join(format_.labels, ", "));
+        }
+        example.label = number.value_or(-1);
       }
+      into.push_back(std::move(example));
     }
-    into.push_back(std::move(example));
+    if (into.size() == before) {
+      throw DataError("{} has no row with a gold label; give a file with labels", path.string());
+    }
   }
-  if (into.size() == before) {
-    throw DataError("{} has no row with a gold label; give a file with labels", path.string());
+
+  std::vector<std::string> notes() const {
+    std::vector<std::string> all = notes_;
+    if (skipped_ > 0) all.push_back(fmt::format("{} rows without a gold label were skipped", skipped_));
+    return all;
   }
-}
+
+ private:
+  const GlueFormat& format_;
+  const FileForm& form_;
+  std::vector<std::string> notes_;
+  int64_t skipped_ = 0;
+};
 
 /// The files of a test split in parts ("dev_matched"); empty where the folder lacks one of them.
 std::vector<std::filesystem::path> part_files(const GlueFormat& format, const std::filesystem::path& folder) {
@@ -80,44 +116,44 @@ std::vector<std::filesystem::path> part_files(const GlueFormat& format, const st
 }  // namespace
 
 const std::vector<GlueFormat>& glue_formats() {
+  static const std::vector<std::string> kFirst{"sentence1", "premise"}, kSecond{"sentence2", "hypothesis"};
   static const std::vector<GlueFormat> kFormats{
-      {"rte", "sentence1", "sentence2", {"entailment", "not_entailment"}, {"label"}},
-      {"sst2", "sentence", "", {"0", "1"}, {"label"}},
+      {"rte", kFirst, kSecond, {"entailment", "not_entailment"}, {"label"}},
+      {"sst2", {"sentence"}, {}, {"0", "1"}, {"label"}},
       {"mnli",
-       "sentence1",
-       "sentence2",
+       kFirst,
+       kSecond,
        {"entailment", "neutral", "contradiction"},
        {"gold_label", "label"},
-       "-",
        {"matched", "mismatched"}},
   };
   return kFormats;
 }
 
-TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose) {
+TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose,
+                   const FileForm& form) {
   require_data(path, "a folder with train.tsv and dev.tsv, or a single file,");
   TextTask task{.name = format.name, .labels = format.labels, .train = {}, .test = {}};
   const bool need_labels = purpose != Purpose::kPredict;
-  int64_t skipped = 0;
+  Reader reader(format, form);
   std::error_code unreadable;  // a folder that cannot be looked into is reported by what follows
   const bool folder = std::filesystem::is_directory(path, unreadable);
   if (const auto parts = folder ? part_files(format, path) : std::vector<std::filesystem::path>{};
       !parts.empty()) {
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto begin = static_cast<int64_t>(task.test.size());
-      read_examples(format, parts[i], need_labels, task.test, skipped);
+      reader.read(parts[i], need_labels, task.test);
       task.parts.push_back({format.parts[i], begin, static_cast<int64_t>(task.test.size())});
     }
-    if (purpose == Purpose::kTrain) {
-      read_examples(format, find_training_file(path, endings()), true, task.train, skipped);
-    }
+    if (purpose == Purpose::kTrain) reader.read(find_training_file(path, endings()), true, task.train);
   } else {
     const SplitFiles files = find_splits(path, endings(), purpose);
-    read_examples(format, files.test, need_labels, task.test, skipped);
-    if (!files.train.empty()) read_examples(format, files.train, true, task.train, skipped);
+    reader.read(files.test, need_labels, task.test);
+    if (!files.train.empty()) reader.read(files.train, true, task.train);
     if (files.one_file && purpose == Purpose::kTrain) hold_out_of_one_file(path, task);
   }
-  if (skipped > 0) task.notes.push_back(fmt::format("{} rows without a gold label were skipped", skipped));
+  task.notes = reader.notes();
+  if (purpose == Purpose::kTrain) task.notes.push_back(class_counts(task));
   return task;
 }
 

@@ -6,20 +6,22 @@
 #include <system_error>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/letters.h"
+#include "syncopate/corpora/text_file.h"
 
 namespace syncopate::corpora {
 namespace {
 
 constexpr const char* kTestWords[] = {"dev", "validation", "valid", "test"};
 
-std::string lower_case(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return text;
+/// The name without .gz.
+std::filesystem::path uncompressed(const std::filesystem::path& path) {
+  return lower_letters(path.extension().string()) == ".gz" ? path.stem() : path.filename();
 }
 
-std::string lower_stem(const std::filesystem::path& path) { return lower_case(path.stem().string()); }
+std::string lower_stem(const std::filesystem::path& path) {
+  return lower_letters(uncompressed(path).stem().string());
+}
 
 std::string names_of(const std::vector<std::filesystem::path>& files) {
   constexpr size_t kShown = 12;
@@ -37,6 +39,7 @@ std::string names_of(const std::vector<std::filesystem::path>& files) {
 [[noreturn]] void missing(const std::filesystem::path& folder, std::string_view what,
                           const std::vector<std::string>& endings,
                           const std::vector<std::filesystem::path>& files) {
+  refuse_parquet(folder);
   throw DataError(
       "{} has no {} with the extension {} (files there: {}); rename one, or give a single file as the data "
       "path",
@@ -62,12 +65,21 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,
   return files;
 }
 
-std::string lower_ending(const std::filesystem::path& path) { return lower_case(path.extension().string()); }
+std::string lower_ending(const std::filesystem::path& path) {
+  return lower_letters(uncompressed(path).extension().string());
+}
+
+void refuse_parquet(const std::filesystem::path& folder) {
+  const auto files = files_with_ending(folder, {".parquet"});
+  if (files.empty()) return;
+  throw DataError("{} holds Parquet files, which are not read; {}", folder.string(),
+                  parquet_advice(files.front()));
+}
 
 std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path& folder,
                                                      const std::vector<std::string>& endings) {
   return files_in(folder, [&](const std::filesystem::path& path) {
-    return std::find(endings.begin(), endings.end(), path.extension().string()) != endings.end();
+    return std::find(endings.begin(), endings.end(), lower_ending(path)) != endings.end();
   });
 }
 

@@ -23,12 +23,16 @@ struct SplitFiles {
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,
                                             const std::function<bool(const std::filesystem::path&)>& keep);
 
-/// A file's ending in lower case: ".csv" of A.CSV.
+/// A file's ending in lower case, .gz apart: ".csv" of A.CSV and of a.csv.gz.
 std::string lower_ending(const std::filesystem::path& path);
 
-/// The folder's files with one of the `endings` (".tsv"), in the order of their names.
+/// The folder's files with one of the `endings` (".tsv"), plain or with .gz, in the order of their names.
 std::vector<std::filesystem::path> files_with_ending(const std::filesystem::path& folder,
                                                      const std::vector<std::string>& endings);
+
+/// Throws DataError, with how to convert them, when the folder has Parquet files: for one without any file
+/// that can be read.
+void refuse_parquet(const std::filesystem::path& folder);
 
 /// The file among `files` whose stem is `word`, else the only one whose stem contains it, in any case;
 /// nothing where none does. Throws DataError, naming the candidates, where several do alike.

@@ -1,17 +1,15 @@
 #include "syncopate/corpora/table.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/corpora/json_rows.h"
+#include "syncopate/corpora/splits.h"
 
 namespace syncopate::corpora {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 const char* expected(TableForm form) {
   switch (form) {
@@ -20,80 +18,58 @@ const char* expected(TableForm form) {
       return "a tab-separated file with a header line";
     case TableForm::kCsv:
       return "a comma-separated file with a header line";
-    case TableForm::kJsonLines:
+    case TableForm::kJson:
       break;
   }
-  return "a file with one JSON object a line";
+  return "a file with one JSON object a line, or an array of objects";
 }
 
-/// The keys and values of one JSON object, in its order, without building it: values with parts of their own
-/// are no cells, and however deep they are nested, nothing here follows them.
-class JsonRow : public nlohmann::json_sax<nlohmann::json> {
- public:
-  std::vector<std::pair<std::string, std::string>> cells;
-
-  /// False when `line` is not one object with something in it.
-  bool read(std::string_view line) {
-    cells.clear();
-    depth_ = 0;
-    return nlohmann::json::sax_parse(line, this) && !cells.empty();
+/// What separates the columns of a CSV: of comma, semicolon and tab the one that its header has most of.
+char separator_in(std::string_view text) {
+  size_t commas = 0, semicolons = 0, tabs = 0;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '\n' && !quoted) break;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    commas += c == ',';
+    semicolons += c == ';';
+    tabs += c == '\t';
   }
-
-  // What the parser calls.
-  bool null() override { return take({}); }
-  bool boolean(bool value) override { return take(value ? "true" : "false"); }
-  bool number_integer(number_integer_t value) override { return take(std::to_string(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return take(std::to_string(value)); }
-  bool number_float(number_float_t, const string_t& written) override { return take(written); }
-  bool string(string_t& value) override { return take(std::move(value)); }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(size_t) override { return ++depth_ > 0; }
-  bool end_object() override { return depth_-- > 0; }
-  bool start_array(size_t) override { return ++depth_ > 1; }  // the line itself is an object
-  bool end_array() override { return depth_-- > 0; }
-  bool key(string_t& name) override {
-    if (depth_ == 1) cells.emplace_back(std::move(name), std::string());
-    return true;
-  }
-  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
-
- private:
-  bool take(std::string value) {
-    if (depth_ == 1) cells.back().second = std::move(value);
-    return depth_ > 0;
-  }
-
-  int64_t depth_ = 0;
-};
+  if (semicolons > commas && semicolons >= tabs) return ';';
+  return tabs > commas ? '\t' : ',';
+}
 
 }  // namespace
 
 TableForm Table::form_of(const std::filesystem::path& path, bool quoted_tabs) {
-  const std::string ending = path.extension().string();
+  const std::string ending = lower_ending(path);
   if (ending == ".csv") return TableForm::kCsv;
-  if (ending == ".jsonl" || ending == ".json") return TableForm::kJsonLines;
+  if (ending == ".jsonl" || ending == ".json") return TableForm::kJson;
   return quoted_tabs ? TableForm::kTsv : TableForm::kGlue;
 }
 
-Table::Table(const std::filesystem::path& path, TableForm form)
-    : path_(path), text_(read_file(path, "table")) {
-  if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
+Table::Table(const std::filesystem::path& path, TableForm form, const FileForm& file) : path_(path) {
+  const char told = separator_of(file);
+  TextFile read = read_text_file(path, "table", file.encoding);
+  text_ = std::move(read.text);
+  notes_ = std::move(read.notes);
   while (!text_.empty() && (text_.back() == '\n' || text_.back() == '\r')) text_.pop_back();
   if (text_.empty()) throw DataError("{} is empty; give {}", path.string(), expected(form));
   switch (form) {
     case TableForm::kGlue:
-      read_plain(text_);
+      read_plain(text_, told != '\0' ? told : '\t');
       break;
     case TableForm::kCsv:
-      read_quoted(',');
+      read_quoted(told != '\0' ? told : separator_in(text_));
       break;
     case TableForm::kTsv:
-      read_quoted('\t');
+      read_quoted(told != '\0' ? told : '\t');
       break;
-    case TableForm::kJsonLines: {
-      const std::string lines = std::move(text_);
+    case TableForm::kJson: {
+      const std::string objects = std::move(text_);
       text_.clear();
-      read_json_lines(lines);
+      read_json(objects);
       break;
     }
   }
@@ -117,13 +93,13 @@ void Table::end_row(size_t line, size_t first_cell) {
   lines_.push_back(static_cast<int64_t>(line));
 }
 
-void Table::read_plain(std::string_view text) {
+void Table::read_plain(std::string_view text, char separator) {
   size_t number = 0;
   for (std::string_view line : split(text, '\n')) {
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     const size_t first = cells_.size();
-    for (const std::string_view field : split(line, '\t')) {
+    for (const std::string_view field : split(line, separator)) {
       cells_.push_back({static_cast<size_t>(field.data() - text.data()), field.size()});
     }
     end_row(number, first);
@@ -178,39 +154,31 @@ void Table::read_quoted(char separator) {
   }
 }
 
-void Table::read_json_lines(std::string_view text) {
-  constexpr const char* kAdvice = "each line must be one JSON object with the same keys";
+void Table::read_json(std::string_view text) {
   std::vector<std::string> keys;
-  JsonRow row;
   const auto keep = [this](std::string_view cell) {
     const Place place{text_.size(), cell.size()};
     text_ += cell;
     return place;
   };
-  size_t number = 0;
-  for (const std::string_view line : split(text, '\n')) {
-    ++number;
-    if (trim(line).empty()) continue;
-    if (!row.read(line)) {
-      throw DataError("{}:{}: not a JSON object; {}", path_.string(), number, kAdvice);
-    }
+  for_each_json_row(text, path_.string(), [&](size_t line, const JsonCells& cells) {
     if (keys.empty()) {
-      for (const auto& [key, value] : row.cells) {
+      for (const auto& [key, value] : cells) {
         keys.push_back(key);
         names_.push_back(keep(key));
       }
     }
     for (const std::string& key : keys) {
-      const auto found = std::find_if(row.cells.begin(), row.cells.end(),
-                                      [&](const auto& cell) { return cell.first == key; });
-      if (found == row.cells.end()) {
-        throw DataError("{}:{}: the key \"{}\" is missing; {}", path_.string(), number, key.substr(0, 60),
-                        kAdvice);
+      const auto found =
+          std::find_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.first == key; });
+      if (found == cells.end()) {
+        throw DataError("{}:{}: the key \"{}\" is missing; all objects must have the same keys",
+                        path_.string(), line, key.substr(0, 60));
       }
       cells_.push_back(keep(found->second));
     }
-    lines_.push_back(static_cast<int64_t>(number));
-  }
+    lines_.push_back(static_cast<int64_t>(line));
+  });
 }
 
 std::optional<size_t> Table::find_column(std::string_view name) const {

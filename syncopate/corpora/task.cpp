@@ -35,7 +35,7 @@ TextTask load_task(const TextSource& source, Purpose purpose) {
   for (const GlueFormat& format : glue_formats()) {
     if (format.name != source.task) continue;
     require_path(source, "train.tsv and dev.tsv");
-    return load_glue(format, source.path, purpose);
+    return load_glue(format, source.path, purpose, source.form);
   }
   throw ConfigError("unknown task \"{}\"{}", source.task, suggestion(source.task, task_names()));
 }

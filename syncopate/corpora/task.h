@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/corpora/text_file.h"
 #include "syncopate/corpora/text_task.h"
 
 namespace syncopate::corpora {
@@ -15,7 +16,8 @@ struct TextSource {
   std::filesystem::path path{};  ///< folder or file, as the task's own loader says; empty: the built-in data
   std::string text{}, text_pair{}, label{};  ///< csv: the columns
   std::vector<std::string>
-      labels{};  ///< csv: known labels in their order (a trained model's); empty: from the data
+      labels{};     ///< csv: known labels in their order (a trained model's); empty: from the data
+  FileForm form{};  ///< of tables
 };
 
 /// Every text task there is, for help and suggestions.

@@ -54,7 +54,9 @@ Activation ConfigReader::activation(const char* key, Activation otherwise) const
 
 void ConfigReader::expect_type(const char* ours, const char* otherwise) const {
   const std::string type = text("model_type", otherwise);
-  if (type != ours) throw DataError("{} describes a \"{}\" model, not \"{}\"", where_, type, ours);
+  if (type == ours) return;
+  throw DataError("{}: not supported: model_type {}; this task takes a model of model_type {}", where_,
+                  type.empty() ? "(none)" : type.substr(0, 60), ours);
 }
 
 void ConfigReader::require(std::initializer_list<const char*> keys, const char* model) const {

@@ -41,7 +41,10 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder) : folder_(folder) 
     open_shards(folder / "model.safetensors.index.json");
   } else if (std::filesystem::exists(folder / "pytorch_model.bin")) {
     throw DataError(
-        "{} has its weights only as pytorch_model.bin; save it with safetensors (safe_serialization=True)",
+        "{0} has its weights only as pytorch_model.bin, which is not read; convert it: python3 -c \"import "
+        "torch, safetensors.torch as s; s.save_file({{k: v.clone() for k, v in torch.load('{0}/"
+        "pytorch_model.bin', map_location='cpu', weights_only=True).items()}}, '{0}/model.safetensors', "
+        "{{'format': 'pt'}})\"",
         folder.string());
   } else {
     throw DataError("{} has no model.safetensors; give a Hugging Face model folder", folder.string());

@@ -12,6 +12,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/hash.h"
+#include "syncopate/base/notes.h"
 #include "syncopate/base/process.h"
 #include "syncopate/base/version.h"
 #include "syncopate/comm/agree.h"
@@ -266,10 +267,10 @@ class Worker {
                     setup.validation ? fmt::format(", {} validation", setup.validation->size()) : "",
                     setup.test->size(), spec_.examples_per_step() / (free ? workers() : 1),
                     free ? "update" : "step", steps, free ? "update" : "step", folder_.path.string()));
-    for (const std::string& note : notes_) recorder.say("note: " + note);
-    for (const std::string& note : setup.notes) recorder.say("note: " + note);
+    for (const std::string& note : notes_) recorder.say(note_line(note));
+    for (const std::string& note : setup.notes) recorder.say(note_line(note));
     if (const std::string note = spec::rare_averages(spec_, steps); !note.empty())
-      recorder.say("note: " + note);
+      recorder.say(note_line(note));
   }
 
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,

@@ -13,12 +13,26 @@ void RunSpec::Task::describe(Fields& fields) {
       .takes("COLUMN");
   fields.add("label", label, "csv: the column with the label", "label").takes("COLUMN");
   fields
+      .add("encoding", encoding,
+           "of text files: utf-8, another that iconv knows (latin-1, windows-1252, utf-16), or replace: "
+           "UTF-8 with "
+           "U+FFFD for other bytes, which are counted",
+           "encoding")
+      .takes("ENCODING");
+  fields
+      .add("separator", separator,
+           "of a table's columns: one character, tab, or auto (.csv: comma, semicolon or tab, as its header "
+           "has it)",
+           "separator")
+      .takes("CHARACTER");
+  fields
       .add("max_length", max_length,
            "tokens per example, special tokens included (auto: 128, for questions 320)", "max-length")
       .zero_is("auto");
   fields.add("shuffle", shuffle, "a new order every epoch; false keeps the file's order");
   fields.add("limit", limit, "train on a seeded subset of this many examples", "limit").zero_is("all");
-  fields.add("test_limit", test_limit, "evaluate on the first N test examples").zero_is("all");
+  fields.add("test_limit", test_limit, "evaluate on N of the test examples, the same for every seed")
+      .zero_is("all");
   fields
       .add("validation", validation,
            "what patience, plateaus and --keep best look at: a share of the training data (0.1), a file, "
@@ -46,7 +60,8 @@ void RunSpec::Model::describe(Fields& fields) {
       .takes("FOLDER");
   fields
       .add("vocab", vocab,
-           "vocab.txt, for GPT vocab.json (default: the model folder's, or one built from the training text)",
+           "vocab.txt, for GPT vocab.json, or tokenizer.json (default: the model folder's, or one built from "
+           "the training text)",
            "vocab")
       .takes("FILE");
   fields.add("vocab_size", vocab_size, "size of a vocabulary built from the training text");

@@ -79,6 +79,8 @@ void complete_from_run(ScoreSpec& spec, const std::function<bool(const std::stri
   take("text", spec.columns.text, trained.task.text);
   take("text-pair", spec.columns.text_pair, trained.task.text_pair);
   take("label", spec.columns.label, trained.task.label);
+  take("encoding", spec.columns.encoding, trained.task.encoding);
+  take("separator", spec.columns.separator, trained.task.separator);
   take("max-length", spec.max_length, trained.task.max_length);
   take("stride", spec.stride, trained.task.stride);
   take("documents", spec.documents, trained.task.documents);
@@ -90,7 +92,7 @@ void complete_from_run(ScoreSpec& spec, const std::function<bool(const std::stri
     spec.data = trained.task.data;
     spec.held_out = !predict;
     if (spec.note && !predict && trained.task.test_limit > 0) {
-      spec.note(fmt::format("the run tested on the first {} examples (task.test_limit); this takes all",
+      spec.note(fmt::format("the run tested on {} of the examples (task.test_limit); this takes all",
                             trained.task.test_limit));
     }
     if (spec.note && !spec.data.empty())

@@ -8,9 +8,11 @@
 
 namespace syncopate::spec {
 
-/// Which columns of a table hold what.
+/// Which columns of a table hold what, and how text files are written.
 struct ColumnSpec {
-  std::string text, text_pair, label;
+  std::string text{}, text_pair{}, label{};
+  std::string encoding = "utf-8";
+  std::string separator = "auto";
 };
 
 /// One run, whole: everything that decides its result. Each group lists its fields once; flags, `--set`,
@@ -20,6 +22,8 @@ struct RunSpec {
     std::string name = "supersense";
     std::string data;
     std::string text, text_pair, label;
+    std::string encoding = "utf-8";
+    std::string separator = "auto";
     int64_t max_length = 0;
     bool shuffle = true;
     int64_t limit = 0;
@@ -31,7 +35,7 @@ struct RunSpec {
     int64_t stride = 128;
     bool augment = true;
     void describe(Fields& fields);
-    ColumnSpec columns() const { return {text, text_pair, label}; }
+    ColumnSpec columns() const { return {text, text_pair, label, encoding, separator}; }
   } task;
 
   struct Model {

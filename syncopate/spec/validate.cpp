@@ -264,6 +264,12 @@ void require_task(const RunSpec& spec) {
   }
   require_at_least("task.stride", task.stride, 0);
   require_one_of("task.documents", task.documents, {"auto", "line", "blank"});
+  if (task.encoding.empty()) throw ConfigError("--encoding is empty; give utf-8, latin-1 or another");
+  if (task.separator != "auto" && task.separator != "tab" && task.separator != "\\t" &&
+      task.separator.size() != 1) {
+    throw ConfigError("--separator must be auto, tab or one character such as ; or |, got \"{}\"",
+                      task.separator);
+  }
   if (task.limit < 0 || task.test_limit < 0)
     throw ConfigError("task.limit and task.test_limit must be 0 or more");
   require_between("--dropout", spec.model.dropout, 0, 1);

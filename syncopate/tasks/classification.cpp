@@ -45,15 +45,32 @@ train::MakeMetric metric_of(const corpora::TextTask& task) {
   return train::classification(std::move(options));
 }
 
-corpora::TextSource source_of(const std::string& task, const std::string& path,
-                              const spec::ColumnSpec& columns) {
+}  // namespace
+
+void keep_test_sample(corpora::TextTask& task, const spec::RunSpec& spec) {
+  const std::vector<int64_t> chosen = keep_sample(task.test, spec);
+  const auto before = [&](int64_t number) {
+    return std::lower_bound(chosen.begin(), chosen.end(), number) - chosen.begin();
+  };
+  for (corpora::TestPart& part : task.parts) part = {part.name, before(part.begin), before(part.end)};
+}
+
+corpora::FileForm file_form(const spec::ColumnSpec& columns) {
+  return {.encoding = columns.encoding, .separator = columns.separator};
+}
+
+corpora::TextSource text_source(const std::string& task, const std::string& path,
+                                const spec::ColumnSpec& columns) {
   return {.task = task,
           .path = path,
           .text = columns.text,
           .text_pair = columns.text_pair,
           .label = columns.label,
-          .labels = {}};
+          .labels = {},
+          .form = file_form(columns)};
 }
+
+namespace {
 
 /// The texts given on the command line, as a task's data.
 corpora::TextTask task_of_prompts(const spec::ScoreSpec& spec, const corpora::TextSource& source) {
@@ -105,19 +122,19 @@ Scoring::Answer answer_with_classes(std::vector<std::string> labels, std::vector
 
 TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
-  corpora::TextTask task = corpora::load_task(source_of(spec.task.name, spec.task.data, spec.task.columns()),
-                                              corpora::Purpose::kTrain);
+  corpora::TextTask task = corpora::load_task(
+      text_source(spec.task.name, spec.task.data, spec.task.columns()), corpora::Purpose::kTrain);
   std::vector<corpora::TextExample> validation = hold_out_validation(
       task.train, spec,
       [](const corpora::TextExample& example) { return corpora::validation_key(example.a, example.b); },
       "examples", task.notes);
   if (const std::string path = spec.validation().path; !path.empty()) {
-    corpora::TextSource source = source_of(spec.task.name, path, spec.task.columns());
+    corpora::TextSource source = text_source(spec.task.name, path, spec.task.columns());
     source.labels = task.labels;
     validation = corpora::load_task(source, corpora::Purpose::kEvaluate).test;
   }
   keep_subset(task.train, spec);
-  keep_first(task.test, spec);
+  keep_test_sample(task, spec);
   TaskSetup made;
   const std::shared_ptr<text::WordPiece> tokenizer =
       find_vocabulary(spec, start, corpora::texts_of(task.train), group);
@@ -149,7 +166,7 @@ Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
     throw DataError("the model in {} has no classification head; train it on the task first", spec.model);
   }
   const nn::BertConfig& config = loaded.model->config();
-  corpora::TextSource source = source_of(spec.task, spec.data, spec.columns);
+  corpora::TextSource source = text_source(spec.task, spec.data, spec.columns);
   source.labels = config.labels;
   if (source.labels.empty()) {  // transformers' names for classes without one
     for (int64_t i = 0; i < config.num_labels; ++i) source.labels.push_back(fmt::format("LABEL_{}", i));

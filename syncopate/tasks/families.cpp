@@ -142,12 +142,24 @@ std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset
   return std::make_shared<data::Subset>(whole, chosen_examples(size, limit, spec.train.seed));
 }
 
-std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
-                                              const spec::RunSpec& spec) {
-  if (spec.task.test_limit == 0 || spec.task.test_limit >= whole->size()) return whole;
-  std::vector<int64_t> first(static_cast<size_t>(spec.task.test_limit));
-  std::iota(first.begin(), first.end(), int64_t{0});
-  return std::make_shared<data::Subset>(whole, first);
+std::shared_ptr<const data::Dataset> sampled(std::shared_ptr<const data::Dataset> whole,
+                                             const spec::RunSpec& spec) {
+  const int64_t size = whole->size(), limit = spec.task.test_limit;
+  if (limit == 0 || limit >= size) return whole;
+  return std::make_shared<data::Subset>(whole, sampled_examples(size, limit));
+}
+
+std::vector<int64_t> sampled_examples(int64_t size, int64_t limit) {
+  std::vector<int64_t> chosen(static_cast<size_t>(size));
+  std::iota(chosen.begin(), chosen.end(), int64_t{0});
+  if (limit <= 0 || limit >= size) return chosen;
+  // mix is a bijection: no two numbers have the same key.
+  std::sort(chosen.begin(), chosen.end(), [](int64_t a, int64_t b) {
+    return mix(static_cast<uint64_t>(a)) < mix(static_cast<uint64_t>(b));
+  });
+  chosen.resize(static_cast<size_t>(limit));
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
 }
 
 std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed) {

@@ -123,7 +123,7 @@ TaskSetup make_images(const spec::RunSpec& spec, comm::Group&) {
   made.train =
       limited(std::make_shared<data::ImageDataset>(task, data::ImageDataset::Split::kTrain, options), spec);
   made.test =
-      first_of(std::make_shared<data::ImageDataset>(task, data::ImageDataset::Split::kTest, plain), spec);
+      sampled(std::make_shared<data::ImageDataset>(task, data::ImageDataset::Split::kTest, plain), spec);
   made.metric = metric_of(*task);
   if (validation != nullptr) {
     if (validation->channels != task->channels || validation->labels != task->labels) {

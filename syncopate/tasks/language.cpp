@@ -5,14 +5,24 @@
 #include <numeric>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/data/subset.h"
+#include "syncopate/tasks/task_files.h"
 
 namespace syncopate::tasks {
 
 corpora::CorpusSource corpus_of(const spec::RunSpec& spec) {
-  return {.path = spec.task.data, .documents = spec.task.documents, .text = spec.task.text};
+  return {.path = spec.task.data,
+          .documents = spec.task.documents,
+          .text = spec.task.text,
+          .form = file_form(spec.task.columns())};
+}
+
+corpora::CorpusSource corpus_of(const spec::ScoreSpec& spec) {
+  return {.path = spec.data,
+          .documents = spec.documents,
+          .text = spec.columns.text,
+          .form = file_form(spec.columns)};
 }
 
 std::vector<std::string_view> views_of(const std::vector<std::string>& documents) {
@@ -42,15 +52,16 @@ std::shared_ptr<const data::Dataset> limited_validation(std::shared_ptr<const da
   return std::make_shared<data::Subset>(std::move(whole), first);
 }
 
-std::vector<std::string> prompts_of(const spec::ScoreSpec& spec) {
+std::vector<std::string> prompts_of(const spec::ScoreSpec& spec, std::vector<std::string>& notes) {
   if (!spec.prompts.empty()) return spec.prompts;
   if (spec.data.empty()) {
     throw ConfigError(
         "predict --task {} needs a text: give one with --prompt, or a file of lines with --data", spec.task);
   }
   std::vector<std::string> texts;
-  const std::string text = read_file(spec.data, "text");
-  for (std::string_view line : split(text, '\n')) {
+  const corpora::TextFile file = corpora::read_text_file(spec.data, "text", spec.columns.encoding);
+  notes.insert(notes.end(), file.notes.begin(), file.notes.end());
+  for (std::string_view line : split(file.text, '\n')) {
     if (!trim(line).empty()) texts.emplace_back(trim(line));
   }
   if (texts.empty()) throw DataError("{} holds no text; give one text a line", spec.data);

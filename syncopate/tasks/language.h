@@ -13,6 +13,7 @@
 namespace syncopate::tasks {
 
 corpora::CorpusSource corpus_of(const spec::RunSpec& spec);
+corpora::CorpusSource corpus_of(const spec::ScoreSpec& spec);
 std::vector<std::string_view> views_of(const std::vector<std::string>& documents);
 
 /// The documents of the validation split: held out of `corpus.train`, or those of its file; none: it is off.
@@ -22,8 +23,8 @@ std::vector<std::string> validation_of(corpora::Corpus& corpus, const spec::RunS
 std::shared_ptr<const data::Dataset> limited_validation(std::shared_ptr<const data::Dataset> whole,
                                                         const spec::RunSpec& spec);
 
-/// The texts to fill in or continue: --prompt, or the lines of --data that are not empty. Throws DataError
-/// when there are none.
-std::vector<std::string> prompts_of(const spec::ScoreSpec& spec);
+/// The texts to fill in or continue: --prompt, or the lines of --data that are not empty. Adds to `notes`
+/// what was replaced. Throws DataError when there are none.
+std::vector<std::string> prompts_of(const spec::ScoreSpec& spec, std::vector<std::string>& notes);
 
 }  // namespace syncopate::tasks

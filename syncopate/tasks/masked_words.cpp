@@ -67,7 +67,7 @@ TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group) {
   made.notes = std::move(loaded.notes);
   made.notes.insert(made.notes.end(), corpus.notes.begin(), corpus.notes.end());
   made.train = limited(std::make_shared<data::MaskedDataset>(corpus.train, *tokenizer, masks), spec);
-  made.test = first_of(std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer, masks), spec);
+  made.test = sampled(std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer, masks), spec);
   made.model = std::move(loaded.model);
   made.metric = train::perplexity(false);
   if (!validation.empty()) {
@@ -93,14 +93,13 @@ Scoring score_masked_words(const spec::ScoreSpec& spec, bool predict) {
   made.metric = train::perplexity(false);
   made.model = std::move(loaded.model);
   if (predict) {
-    made.answer = [&model, tokenizer, max_length, texts = prompts_of(spec), best = spec.best](
+    made.answer = [&model, tokenizer, max_length, texts = prompts_of(spec, made.notes), best = spec.best](
                       const Scoring::ForEachOutput&, const std::function<void(const std::string&)>& line) {
       for (const std::string& text : texts) line(fill(model, *tokenizer, text, max_length, best));
     };
     return made;
   }
-  const corpora::Corpus corpus = corpora::load_corpus(
-      {.path = spec.data, .documents = spec.documents, .text = spec.columns.text}, purpose_of(spec, false));
+  const corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), purpose_of(spec, false));
   made.notes = corpus.notes;
   made.test =
       std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer,

@@ -11,6 +11,7 @@
 #include "syncopate/data/causal_dataset.h"
 #include "syncopate/nn/gpt/generate.h"
 #include "syncopate/nn/gpt/gpt_folder.h"
+#include "syncopate/nn/model_folder.h"
 #include "syncopate/tasks/language.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/tasks/task_files.h"
@@ -20,11 +21,18 @@
 namespace syncopate::tasks {
 namespace {
 
+/// The vocabulary of a GPT-2's folder. Throws DataError, where the model is of another kind for that.
+text::ByteBpe pieces_of(const std::string& folder) {
+  nn::require_model_folder(folder, nn::gpt_preset_names());
+  nn::read_gpt_config(std::filesystem::path(folder) / "config.json");
+  return text::ByteBpe::load(folder);
+}
+
 /// --vocab, the start folder's, or one built from the texts by rank 0 for all. Collective.
 text::ByteBpe find_pieces(const spec::RunSpec& spec, const Start& start,
                           const std::vector<std::string>& documents, comm::Group& group) {
   if (!spec.model.vocab.empty()) return text::ByteBpe::load(spec.model.vocab);
-  if (!start.folder.empty()) return text::ByteBpe::load(start.folder);
+  if (!start.folder.empty()) return pieces_of(start.folder);
   nlohmann::json shared;
   if (group.rank() == 0) {
     const text::BpeTable table = text::train_bpe(views_of(documents), {.size = spec.model.vocab_size});
@@ -77,7 +85,7 @@ TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
   model.set_dropout(spec.model.dropout);
   made.notes.insert(made.notes.end(), corpus.notes.begin(), corpus.notes.end());
   made.train = limited(std::make_shared<data::CausalDataset>(corpus.train, *pieces, max_length), spec);
-  made.test = first_of(std::make_shared<data::CausalDataset>(corpus.test, *pieces, max_length), spec);
+  made.test = sampled(std::make_shared<data::CausalDataset>(corpus.test, *pieces, max_length), spec);
   made.model = std::move(owned);
   made.metric = train::perplexity(true);
   if (!validation.empty()) {
@@ -96,7 +104,7 @@ TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
 }
 
 Scoring score_next_words(const spec::ScoreSpec& spec, bool predict) {
-  const auto pieces = std::make_shared<text::ByteBpe>(text::ByteBpe::load(spec.model));
+  const auto pieces = std::make_shared<text::ByteBpe>(pieces_of(spec.model));
   nn::LoadedGpt loaded = nn::load_gpt(spec.model, 0);
   nn::Gpt& model = *loaded.model;
   require_pieces_fit(*pieces, model.config(), spec.model);
@@ -105,8 +113,9 @@ Scoring score_next_words(const spec::ScoreSpec& spec, bool predict) {
   made.metric = train::perplexity(true);
   made.model = std::move(loaded.model);
   if (predict) {
-    made.answer = [&model, pieces, max_length, texts = prompts_of(spec), next = spec.continuation](
-                      const Scoring::ForEachOutput&, const std::function<void(const std::string&)>& line) {
+    made.answer = [&model, pieces, max_length, texts = prompts_of(spec, made.notes),
+                   next = spec.continuation](const Scoring::ForEachOutput&,
+                                             const std::function<void(const std::string&)>& line) {
       uint64_t number = 0;
       for (const std::string& text : texts) {
         const std::vector<int32_t> prompt = pieces->encode(text);
@@ -123,8 +132,7 @@ Scoring score_next_words(const spec::ScoreSpec& spec, bool predict) {
     };
     return made;
   }
-  const corpora::Corpus corpus = corpora::load_corpus(
-      {.path = spec.data, .documents = spec.documents, .text = spec.columns.text}, purpose_of(spec, false));
+  const corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), purpose_of(spec, false));
   made.notes = corpus.notes;
   made.test = std::make_shared<data::CausalDataset>(corpus.test, *pieces, max_length);
   return made;

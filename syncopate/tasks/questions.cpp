@@ -28,15 +28,16 @@ std::vector<std::string_view> texts_of(const corpora::SquadTask& task) {
 
 }  // namespace
 
-corpora::SquadTask load_questions(const std::string& task, const std::string& path,
-                                  corpora::Purpose purpose) {
+corpora::SquadTask load_questions(const std::string& task, const std::string& path, corpora::Purpose purpose,
+                                  const std::string& encoding) {
   return task == "definition-qa" ? corpora::load_definition_qa(path, purpose)
-                                 : corpora::load_squad(path, purpose);
+                                 : corpora::load_squad(path, purpose, encoding);
 }
 
 TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
-  corpora::SquadTask task = load_questions(spec.task.name, spec.task.data, corpora::Purpose::kTrain);
+  corpora::SquadTask task =
+      load_questions(spec.task.name, spec.task.data, corpora::Purpose::kTrain, spec.task.encoding);
   corpora::SquadTask validation;
   validation.test = hold_out_validation(
       task.train, spec,
@@ -45,12 +46,12 @@ TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
       },
       "questions", task.notes);
   if (const std::string path = spec.validation().path; !path.empty()) {
-    validation = load_questions(spec.task.name, path, corpora::Purpose::kEvaluate);
+    validation = load_questions(spec.task.name, path, corpora::Purpose::kEvaluate, spec.task.encoding);
   } else if (!validation.test.empty()) {
     validation.contexts = task.contexts;
   }
   keep_subset(task.train, spec);
-  keep_first(task.test, spec);
+  keep_sample(task.test, spec);
   const std::shared_ptr<text::WordPiece> tokenizer = find_vocabulary(spec, start, texts_of(task), group);
   const int64_t max_length = spec.max_length();
   auto loaded = start_bert<nn::BertQuestionAnswering>(spec, start, *tokenizer, max_length, 2);
@@ -75,7 +76,8 @@ TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
 }
 
 Scoring score_questions(const spec::ScoreSpec& spec, bool predict) {
-  corpora::SquadTask task = load_questions(spec.task, spec.data, purpose_of(spec, predict));
+  corpora::SquadTask task =
+      load_questions(spec.task, spec.data, purpose_of(spec, predict), spec.columns.encoding);
   const text::WordPiece tokenizer = text::WordPiece::load(vocabulary_of(spec.model));
   auto loaded = nn::load_bert<nn::BertQuestionAnswering>(spec.model, {});
   if (loaded.fresh_head) {

@@ -88,12 +88,7 @@ Measures score_labels(const Labelled& truth, const std::string& predictions) {
 }  // namespace
 
 Measures score_text_labels(const PredictionsFile& file) {
-  const corpora::TextSource source{.task = file.task,
-                                   .path = file.data,
-                                   .text = file.columns.text,
-                                   .text_pair = file.columns.text_pair,
-                                   .label = file.columns.label,
-                                   .labels = {}};
+  const corpora::TextSource source = text_source(file.task, file.data, file.columns);
   // Answers are numbered as `predict` reads the rows; those that count are the rows that `evaluate` reads,
   // which leaves some out and refuses others. Both keep the order of the file.
   const corpora::TextTask texts = corpora::load_task(source, corpora::Purpose::kPredict);
@@ -117,7 +112,8 @@ Measures score_image_labels(const PredictionsFile& file) {
 }
 
 Measures score_answers(const PredictionsFile& file) {
-  const corpora::SquadTask questions = load_questions(file.task, file.data, corpora::Purpose::kEvaluate);
+  const corpora::SquadTask questions =
+      load_questions(file.task, file.data, corpora::Purpose::kEvaluate, file.columns.encoding);
   const corpora::SquadScore score =
       corpora::score_predictions(questions.test, corpora::read_predictions(file.predictions));
   return {{"exact_match", score.exact_match},

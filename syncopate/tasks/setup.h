@@ -113,11 +113,11 @@ int64_t scored_length(const spec::ScoreSpec& spec, int64_t positions);
 /// A checksum of a vocabulary.
 std::string fingerprint_of(const std::vector<std::string>& words);
 
-/// The seeded subset of --limit, and the first task.test_limit, of a data set.
+/// The seeded subset of --limit, and the sample of task.test_limit, of a data set.
 std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole,
                                              const spec::RunSpec& spec);
-std::shared_ptr<const data::Dataset> first_of(std::shared_ptr<const data::Dataset> whole,
-                                              const spec::RunSpec& spec);
+std::shared_ptr<const data::Dataset> sampled(std::shared_ptr<const data::Dataset> whole,
+                                             const spec::RunSpec& spec);
 
 /// A seeded choice of `limit` of `size` numbers, ascending; all of them when limit is 0 or not below size.
 /// The same for every strategy and number of workers.
@@ -155,12 +155,20 @@ void keep_subset(std::vector<Item>& items, const spec::RunSpec& spec) {
   items = std::move(kept);
 }
 
-/// Keeps the first task.test_limit.
+/// `limit` of `size` numbers, ascending, by a hash of the number alone: the same for every seed, strategy and
+/// number of workers, and a larger sample holds a smaller one. All of them when limit is 0 or not below size.
+std::vector<int64_t> sampled_examples(int64_t size, int64_t limit);
+
+/// Keeps of `items` the sample of task.test_limit and says which they were.
 template <typename Item>
-void keep_first(std::vector<Item>& items, const spec::RunSpec& spec) {
-  const auto limit = static_cast<size_t>(spec.task.test_limit);
-  if (limit > 0 && limit < items.size())
-    items.erase(items.begin() + static_cast<std::ptrdiff_t>(limit), items.end());
+std::vector<int64_t> keep_sample(std::vector<Item>& items, const spec::RunSpec& spec) {
+  const std::vector<int64_t> chosen =
+      sampled_examples(static_cast<int64_t>(items.size()), spec.task.test_limit);
+  if (chosen.size() == items.size()) return chosen;
+  std::vector<Item> kept;
+  for (const int64_t i : chosen) kept.push_back(std::move(items[static_cast<size_t>(i)]));
+  items = std::move(kept);
+  return chosen;
 }
 
 }  // namespace syncopate::tasks

@@ -6,6 +6,8 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/broadcast_text.h"
+#include "syncopate/nn/model_folder.h"
+#include "syncopate/text/tokenizer_json.h"
 #include "syncopate/text/vocabulary.h"
 
 namespace syncopate::tasks {
@@ -28,11 +30,16 @@ std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, cons
 }
 
 std::string vocabulary_of(const std::string& folder) {
-  const std::filesystem::path path = std::filesystem::path(folder) / "vocab.txt";
-  if (!std::filesystem::exists(path)) {
-    throw DataError("the model folder {} has no vocab.txt; put it there or name one with --vocab", folder);
+  nn::require_model_folder(folder, nn::preset_names());
+  nn::read_bert_config(std::filesystem::path(folder) /
+                       "config.json");  // another kind of model is refused as such
+  for (const char* name : {"vocab.txt", text::kTokenizerJson}) {
+    const std::filesystem::path path = std::filesystem::path(folder) / name;
+    if (std::filesystem::exists(path)) return path.string();
   }
-  return path.string();
+  throw DataError(
+      "the model folder {} has neither vocab.txt nor tokenizer.json; put one there or name one with --vocab",
+      folder);
 }
 
 void set_vocabulary(TaskSetup& made, const nn::Bert& model, const std::shared_ptr<text::WordPiece>& tokenizer,

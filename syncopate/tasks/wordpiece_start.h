@@ -20,7 +20,8 @@ std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, cons
                                                  const std::vector<std::string_view>& texts,
                                                  comm::Group& group);
 
-/// The vocab.txt of a model folder; throws DataError when there is none.
+/// The vocab.txt of a BERT's folder, else its tokenizer.json; throws DataError when there is none or the
+/// model is of another kind.
 std::string vocabulary_of(const std::string& folder);
 
 /// Fills in how the model, which `made` holds, is saved with its vocabulary, and what it reads.

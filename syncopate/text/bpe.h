@@ -42,8 +42,8 @@ class ByteBpe {
   /// every merge joins and makes.
   explicit ByteBpe(BpeTable table, const BpeOrigin& origin = {});
 
-  /// `path`: a folder with vocab.json and merges.txt, or the vocab.json beside a merges.txt. Throws DataError
-  /// with file and line.
+  /// `path`: a folder with vocab.json and merges.txt or, without them, a tokenizer.json; or one of these
+  /// files, of which a vocab.json stands beside its merges.txt. Throws DataError with file and line.
   static ByteBpe load(const std::filesystem::path& path);
 
   /// Writes vocab.json, merges.txt and tokenizer_config.json, such that load(folder) gives the same.

@@ -6,6 +6,7 @@
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/text/bpe.h"
+#include "syncopate/text/tokenizer_json.h"
 
 namespace syncopate::text {
 namespace {
@@ -21,31 +22,7 @@ std::vector<std::string> read_words(const std::filesystem::path& path) {
     throw DataError("{} is not JSON ({}); give the vocab.json of a byte-level BPE", path.string(),
                     error.what());
   }
-  if (!words.is_object() || words.empty()) {
-    throw DataError(
-        "{} does not hold an object of words and their numbers; give the vocab.json of a "
-        "byte-level BPE",
-        path.string());
-  }
-  std::vector<const std::string*> by_number(words.size(), nullptr);
-  for (const auto& [word, number] : words.items()) {
-    const bool fits = number.is_number_unsigned() && number.get<uint64_t>() < by_number.size();
-    if (!fits) {
-      throw DataError("{}: the word \"{}\" has {}, but {} words are numbered 0 to {}", path.string(),
-                      word.substr(0, 60), number.is_number() ? "the number " + number.dump() : "no number",
-                      by_number.size(), by_number.size() - 1);
-    }
-    const std::string*& place = by_number[number.get<size_t>()];
-    if (place != nullptr) {
-      throw DataError("{}: the words \"{}\" and \"{}\" have the same number {}; give each its own",
-                      path.string(), place->substr(0, 60), word.substr(0, 60), number.get<size_t>());
-    }
-    place = &word;
-  }
-  std::vector<std::string> ordered;
-  ordered.reserve(by_number.size());
-  for (const std::string* word : by_number) ordered.push_back(*word);
-  return ordered;
+  return words_by_number(words, path.string());
 }
 
 std::vector<std::pair<std::string, std::string>> read_merges(const std::filesystem::path& path,
@@ -75,8 +52,12 @@ std::vector<std::pair<std::string, std::string>> read_merges(const std::filesyst
 
 ByteBpe ByteBpe::load(const std::filesystem::path& path) {
   std::error_code unreadable;  // read_file says why
-  const std::filesystem::path words =
-      std::filesystem::is_directory(path, unreadable) ? path / "vocab.json" : path;
+  const bool folder = std::filesystem::is_directory(path, unreadable);
+  const std::filesystem::path words = folder ? path / "vocab.json" : path;
+  const std::filesystem::path one_file = folder ? path / kTokenizerJson : path;
+  const bool parted = folder ? std::filesystem::exists(words, unreadable) : path.filename() != kTokenizerJson;
+  if (!parted && std::filesystem::exists(one_file, unreadable))
+    return ByteBpe(read_bpe_json(one_file), {.words = one_file.string(), .merges = one_file.string()});
   const std::filesystem::path merges = words.parent_path() / "merges.txt";
   BpeOrigin origin{.words = words.string(), .merges = merges.string()};
   BpeTable table{.words = read_words(words), .merges = read_merges(merges, origin.first_line)};

@@ -251,15 +251,4 @@ bool is_white_space(int32_t c) {
          c == 0x3000;
 }
 
-bool is_utf8(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  for (size_t i = 0; i < text.size();) {
-    int32_t character = 0;
-    const auto used = utf8proc_iterate(bytes + i, static_cast<utf8proc_ssize_t>(text.size() - i), &character);
-    if (used <= 0) return false;
-    i += static_cast<size_t>(used);
-  }
-  return true;
-}
-
 }  // namespace syncopate::text

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace syncopate::text {
@@ -36,7 +35,5 @@ int32_t lower(int32_t character);
 bool is_letter(int32_t character);
 bool is_number(int32_t character);
 bool is_white_space(int32_t character);
-
-bool is_utf8(std::string_view text);
 
 }  // namespace syncopate::text

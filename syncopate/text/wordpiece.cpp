@@ -9,6 +9,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/text/characters.h"
+#include "syncopate/text/encoding.h"
 
 namespace syncopate::text {
 namespace {
@@ -43,7 +44,7 @@ WordPiece::WordPiece(std::vector<std::string> words, TextRules rules, const std:
     const std::string_view word = words_[i];
     if (word.empty())
       throw DataError("{}:{}: the line is empty; a vocabulary has one word a line", origin, i + 1);
-    if (!is_utf8(word))
+    if (first_not_utf8(word) != std::string_view::npos)
       throw DataError("{}:{}: the word is not UTF-8; save the file as UTF-8", origin, i + 1);
     const auto id = static_cast<int32_t>(i);
     const auto [earlier, fresh] = starts_.emplace(word, id);

@@ -35,8 +35,9 @@ class WordPiece {
   /// and contain the five special words.
   WordPiece(std::vector<std::string> words, TextRules rules, const std::string& origin = "the vocabulary");
 
-  /// `path`: a vocab.txt, or a folder that holds one. A tokenizer_config.json beside it is heeded
-  /// (`do_lower_case`, `strip_accents`, `tokenize_chinese_chars`); without one the vocabulary is lower case.
+  /// `path`: a vocab.txt or a tokenizer.json, or a folder that holds one; the first counts where both are
+  /// there. What a tokenizer_config.json beside it says is heeded (`do_lower_case`, `strip_accents`,
+  /// `tokenize_chinese_chars`); else a vocab.txt is lower case.
   static WordPiece load(const std::filesystem::path& path);
 
   WordPiece(WordPiece&&) = default;

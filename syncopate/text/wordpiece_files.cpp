@@ -5,6 +5,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/text/tokenizer_json.h"
 #include "syncopate/text/vocabulary.h"
 #include "syncopate/text/wordpiece.h"
 
@@ -20,18 +21,22 @@ std::optional<bool> flag(const nlohmann::json& settings, const char* name,
   return found->get<bool>();
 }
 
-TextRules read_rules(const std::filesystem::path& path) {
+/// `rules` as tokenizer settings change them, if there are any: transformers lets these win too.
+TextRules changed_by(const std::filesystem::path& path, TextRules rules) {
   std::error_code unreadable;  // taken for absent
-  if (!std::filesystem::exists(path, unreadable)) return rules_for(true);
+  if (!std::filesystem::exists(path, unreadable)) return rules;
   const std::string text = read_file(path, "tokenizer settings");
   const nlohmann::json settings = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!settings.is_object()) {
     throw DataError("{} is not a JSON object; repair it, or remove it for a lower-case vocabulary",
                     path.string());
   }
-  TextRules rules = rules_for(flag(settings, "do_lower_case", path).value_or(true));
-  rules.strip_accents = flag(settings, "strip_accents", path).value_or(rules.lower_case);
-  rules.split_cjk = flag(settings, "tokenize_chinese_chars", path).value_or(true);
+  if (const auto lower_case = flag(settings, "do_lower_case", path)) {
+    if (*lower_case != rules.lower_case) rules.strip_accents = *lower_case;
+    rules.lower_case = *lower_case;
+  }
+  rules.strip_accents = flag(settings, "strip_accents", path).value_or(rules.strip_accents);
+  rules.split_cjk = flag(settings, "tokenize_chinese_chars", path).value_or(rules.split_cjk);
   return rules;
 }
 
@@ -39,10 +44,17 @@ TextRules read_rules(const std::filesystem::path& path) {
 
 WordPiece WordPiece::load(const std::filesystem::path& path) {
   std::error_code unreadable;  // read_file says why
-  const std::filesystem::path file =
-      std::filesystem::is_directory(path, unreadable) ? path / "vocab.txt" : path;
-  return WordPiece(load_vocabulary(file), read_rules(file.parent_path() / "tokenizer_config.json"),
-                   file.string());
+  std::filesystem::path file = path;
+  if (std::filesystem::is_directory(path, unreadable)) {
+    const bool lines = std::filesystem::exists(path / "vocab.txt", unreadable) ||
+                       !std::filesystem::exists(path / kTokenizerJson, unreadable);
+    file = path / (lines ? "vocab.txt" : kTokenizerJson);
+  }
+  WordPieceTable table = file.extension() == ".json"
+                             ? read_wordpiece_json(file)
+                             : WordPieceTable{.words = load_vocabulary(file), .rules = rules_for(true)};
+  return WordPiece(std::move(table.words),
+                   changed_by(file.parent_path() / "tokenizer_config.json", table.rules), file.string());
 }
 
 void WordPiece::save(const std::filesystem::path& folder) const {

@@ -7,6 +7,7 @@
 #include "syncopate/corpora/documents.h"
 #include "syncopate/corpora/wordnet/wordnet.h"
 #include "tests/support/fixtures.h"
+#include "tests/support/image_files.h"
 #include "tests/support/support.h"
 
 namespace syncopate::corpora {
@@ -37,17 +38,6 @@ TEST(Documents, SplitAtLinesOrBlankLines) {
   EXPECT_EQ(lines.empty, 1);
   EXPECT_EQ(part_documents("a\nb", "blank").texts, (Texts{"a b"}));
   EXPECT_TRUE(part_documents("", "auto").texts.empty());
-}
-
-TEST(Documents, DropGutenbergHeaderAndFooter) {
-  EXPECT_EQ(
-      without_gutenberg("Licence\n*** START OF THIS PROJECT GUTENBERG EBOOK X ***\nText.\n***\nMore.\n"
-                        "*** END OF THIS PROJECT GUTENBERG EBOOK X ***\n*** START: FULL LICENSE ***\nLaw\n"),
-      "Text.\n***\nMore.\n");
-  EXPECT_EQ(without_gutenberg("h\n***START OF THE PROJECT GUTENBERG EBOOK X***\r\nText."), "Text.");
-  EXPECT_EQ(without_gutenberg("Text.\n***END OF THE PROJECT GUTENBERG EBOOK X***"), "Text.\n");
-  EXPECT_EQ(without_gutenberg("He said: *** START OF nothing"), "He said: *** START OF nothing");
-  EXPECT_EQ(without_gutenberg("*** END OF x\na\n*** START OF x\nb"), "*** END OF x\na\n*** START OF x\nb");
 }
 
 TEST(Corpus, SingleFileIsSplitOnlyForTraining) {
@@ -132,6 +122,57 @@ TEST(Corpus, ReadsAColumnOfACsv) {
   EXPECT_NE(said("").find("x.csv:4: 3 columns where the header has 2"), std::string::npos) << said("");
 }
 
+std::string book(const std::string& title, const std::string& text) {
+  return "The Project Gutenberg EBook of " + title + "\n\n*** START OF THIS PROJECT GUTENBERG EBOOK " +
+         title + " ***\n\n" + text + "\n\n*** END OF THIS PROJECT GUTENBERG EBOOK " + title +
+         " ***\n\nThe Project Gutenberg licence\n\n";
+}
+
+TEST(Corpus, ReadsEveryBookOfAFileAndSaysWhatItLeftOut) {
+  const TempDir folder;
+  const std::string first = numbered("\nfirst ", 30), second = numbered("\nsecond ", 30);
+  write_text(folder / "both.txt", book("A", first) + book("B", second));
+  const Corpus both = load_corpus({.path = folder / "both.txt"}, Purpose::kEvaluate);
+  ASSERT_EQ(both.test.size(), 60U);
+  EXPECT_EQ(both.test[29], "first 29");
+  EXPECT_EQ(both.test[30], "second 0");
+  ASSERT_EQ(both.notes.size(), 1U);
+  EXPECT_TRUE(both.notes[0].starts_with("warning: " + (folder / "both.txt").string() + ": "))
+      << both.notes[0];
+  EXPECT_TRUE(noted(both, "left out as headers and footers of 2 books by Project Gutenberg"));
+  write_text(folder / "both.txt", book("A", numbered("a line of the first book ", 3000)) + book("B", second));
+  const Corpus large = load_corpus({.path = folder / "both.txt"}, Purpose::kEvaluate);
+  ASSERT_EQ(large.notes.size(), 1U) << "less than a tenth is no warning";
+  EXPECT_TRUE(large.notes[0].starts_with("both.txt: ")) << large.notes[0];
+  write_text(folder / "both.txt", first + "\n\n" + second);
+  EXPECT_TRUE(load_corpus({.path = folder / "both.txt"}, Purpose::kEvaluate).notes.empty()) << "the foil";
+}
+
+TEST(Corpus, ReadsTablesAndCompressedFilesOfAFolder) {
+  const TempDir folder;
+  write_text(folder / "train.txt.gz", test::gzipped("one\ntwo\n"));
+  write_text(folder / "valid.jsonl", "{\"text\": \"three\"}\n{\"text\": \"four\"}\n");
+  const Corpus corpus = load_corpus({.path = folder.path()}, Purpose::kTrain);
+  EXPECT_EQ(corpus.train, (Texts{"one", "two"}));
+  EXPECT_EQ(corpus.test, (Texts{"three", "four"}));
+  write_text(folder / "x.json", "[{\"text\": \"five\"}, {\"text\": \"six\"}]");
+  EXPECT_EQ(load_corpus({.path = folder / "x.json"}, Purpose::kEvaluate).test, (Texts{"five", "six"}));
+}
+
+TEST(Corpus, HeedsTheEncoding) {
+  const TempDir folder;
+  write_text(folder / "x.txt", "caf\xE9\nna\xEFve\n");
+  const auto load = [&](const std::string& encoding) {
+    return load_corpus({.path = folder / "x.txt", .form = {.encoding = encoding}}, Purpose::kEvaluate);
+  };
+  EXPECT_EQ(load("latin-1").test, (Texts{"café", "naïve"}));
+  const Corpus replaced = load("replace");
+  EXPECT_EQ(replaced.test, (Texts{"caf\uFFFD", "na\uFFFDve"}));
+  EXPECT_TRUE(noted(replaced, "2 bytes that are not UTF-8 were replaced"));
+  EXPECT_NE(test::sentence<DataError>([&] { load("utf-8"); }).find("x.txt:1: byte 3 of the file (0xe9)"),
+            std::string::npos);
+}
+
 TEST(Corpus, RejectsSourcesWithoutText) {
   const TempDir folder;
   const auto said = [&](const std::string& name, Purpose purpose = Purpose::kTrain) {
@@ -139,7 +180,7 @@ TEST(Corpus, RejectsSourcesWithoutText) {
   };
   write_text(folder / "x.txt", " \n\n");
   EXPECT_NE(said("x.txt").find("x.txt holds no text"), std::string::npos);
-  write_text(folder / "x.txt", "header\n*** START OF X\n\n*** END OF X\nfooter");
+  write_text(folder / "x.txt", "header\n*** START OF GUTENBERG X\n\n*** END OF GUTENBERG X\nfooter");
   EXPECT_NE(said("x.txt").find("x.txt holds no text"), std::string::npos);
   write_text(folder / "x.txt", "one");
   EXPECT_NE(said("x.txt").find("a single document"), std::string::npos);
@@ -147,6 +188,9 @@ TEST(Corpus, RejectsSourcesWithoutText) {
   EXPECT_NE(said("y.txt").find("y.txt"), std::string::npos);
   std::filesystem::create_directory(folder / "empty");
   EXPECT_NE(said("empty").find("holds no text files"), std::string::npos);
+  write_text(folder / "empty" / "train-00000.parquet", "PAR1");
+  EXPECT_NE(said("empty").find("holds Parquet files, which are not read; convert it: python3 -c"),
+            std::string::npos);
   EXPECT_THROW(load_corpus({.path = folder / "x.txt", .documents = "page"}, Purpose::kTrain), ConfigError);
 }
 
@@ -160,6 +204,8 @@ TEST(CorpusShared, ReadsBooksAndWikiText) {
   for (const auto* texts : {&corpus.train, &corpus.test}) {
     for (const std::string& text : *texts) EXPECT_EQ(text.find("PROJECT GUTENBERG EBOOK"), std::string::npos);
   }
+  EXPECT_TRUE(noted(corpus, "Anna-Karenina_1399.txt and 18 more: 376 kB (1.1 %) left out as headers and "))
+      << corpus.notes[0];
   const Corpus articles = load_corpus({.path = wiki}, Purpose::kTrain);
   EXPECT_GT(articles.train.size(), articles.test.size());
   EXPECT_EQ(articles.test[0], "= Homarus gammarus =") << "valid.txt";

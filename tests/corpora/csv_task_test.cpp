@@ -5,6 +5,7 @@
 
 #include "syncopate/corpora/task.h"
 #include "tests/support/fixtures.h"
+#include "tests/support/image_files.h"
 #include "tests/support/support.h"
 
 namespace syncopate::corpora {
@@ -43,7 +44,8 @@ TEST_F(Csv, LabelsComeFromTheTrainingFile) {
   EXPECT_EQ(numbers.train[0].label, 2);
   EXPECT_EQ(numbers.test[0].a, "x, y");
   EXPECT_EQ(numbers.test[0].label, 1);
-  EXPECT_TRUE(numbers.notes.empty());
+  EXPECT_EQ(numbers.notes, Labels{"classes in the training data: -1 (1), 9 (1), 10 (2)"});
+  EXPECT_TRUE(load(Purpose::kEvaluate).notes.empty());
   write("train.csv", "kind,text\n10,a\n9,b\nx,c\n");
   EXPECT_EQ(load().labels, (Labels{"10", "9", "x"})) << "else as texts";
 }
@@ -69,11 +71,11 @@ TEST_F(Csv, RejectsUnknownLabelsWithLineNumbers) {
 TEST_F(Csv, RowsWithoutTextAreSkippedAndCounted) {
   write("train.tsv", "kind\ttext\tmore\n0\ta\tx\n1\t \t\n1\t\ty\n");
   write("dev.tsv", "kind\ttext\tmore\n0\t\t\n1\tb\tz\n");
-  EXPECT_EQ(load().notes, Labels{"3 rows without text were skipped"});
+  EXPECT_EQ(load().notes.back(), "3 rows without text were skipped");
   EXPECT_EQ(load().train.size(), 1U);
   source_.text_pair = "more";
   const TextTask pairs = load();
-  EXPECT_EQ(pairs.notes, Labels{"2 rows without text were skipped"});
+  EXPECT_EQ(pairs.notes.back(), "2 rows without text were skipped");
   ASSERT_EQ(pairs.train.size(), 2U);
   EXPECT_EQ(pairs.train[0].b, "x");
   write("dev.tsv", "kind\ttext\tmore\n0\t\t\n");
@@ -84,14 +86,72 @@ TEST_F(Csv, RowsWithoutTextAreSkippedAndCounted) {
 TEST_F(Csv, RejectsInvalidLabelsWithLineNumbers) {
   write("train.csv", "kind,text\na,x\ncaf\xe9,y\n");
   write("test.csv", "kind,text\na,x\n");
-  EXPECT_NE(fault<DataError>().find("train.csv:3: the label is not UTF-8"), std::string::npos);
+  EXPECT_NE(fault<DataError>().find("train.csv:3: byte 17 of the file (0xe9) is not UTF-8"),
+            std::string::npos);
   std::string rows = "kind,text\n";
   for (int i = 0; i < 2001; ++i) rows += fmt::format("id{},x\n", i);
   write("train.csv", rows);
   EXPECT_NE(fault<DataError>().find("is this the column with the label?"), std::string::npos);
-  write("train.csv", rows.substr(0, rows.find("id2000")));
+  const std::string header = "kind,text\n",
+                    most = rows.substr(header.size(), rows.find("id2000") - header.size());
+  write("train.csv", header + most);
   write("test.csv", "kind,text\nid0,x\n");
-  EXPECT_EQ(load().labels.size(), 2000u);
+  EXPECT_NE(fault<DataError>().find("2000 different values in 2000 rows, such as \"id0\": it looks like ids"),
+            std::string::npos);
+  write("train.csv", header + most + most);
+  const TextTask many = load();
+  EXPECT_EQ(many.labels.size(), 2000u);
+  EXPECT_EQ(many.notes[0],
+            "warning: there are 2000 classes in 4000 rows; look whether this is the column with the label");
+  EXPECT_NE(many.notes[1].find("id1004 (2), id1005 (2) and 1990 more"), std::string::npos) << many.notes[1];
+}
+
+TEST_F(Csv, ChecksWhatTheLabelsAre) {
+  write("test.csv", "kind,text\na,x\n");
+  write("train.csv", "kind,text\na,x\na,y\n");
+  EXPECT_NE(fault<DataError>().find("train.csv:2: every row has the label \"a\""), std::string::npos);
+  EXPECT_EQ(fault<DataError>(Purpose::kEvaluate), "") << "one class may be tested on";
+  write("train.csv", "kind,text\na,x\nb,y\na ,z\n");
+  EXPECT_NE(fault<DataError>().find("train.csv:4: the labels \"a\" and \"a \" differ by white space alone"),
+            std::string::npos);
+  write("train.csv", "kind,text\na,x\nb,y\nB,z\n");
+  EXPECT_EQ(fault<DataError>(), "");
+  EXPECT_NE(load().notes[0].find("the labels \"B\" and \"b\" differ by upper and lower case alone"),
+            std::string::npos);
+  write("train.csv", "kind,text\na,x\nb,y\nc,z\n");
+  EXPECT_EQ(load().notes, Labels{"classes in the training data: a (1), b (1), c (1)"}) << "the foil";
+}
+
+TEST_F(Csv, ReadsJsonArraysSemicolonsAndGzip) {
+  source_.path = folder_ / "x.json";
+  write("x.json", "[{\"text\": \"one\", \"kind\": 1},\n {\"text\": \"two\", \"kind\": 0}]");
+  EXPECT_EQ(load(Purpose::kEvaluate).test[1].a, "two");
+  source_.path = folder_ / "x.csv.gz";
+  write("x.csv.gz", test::gzipped("kind;text\n1;\"one, two\"\n0;three; \n"));
+  EXPECT_NE(fault<DataError>(Purpose::kEvaluate).find("x.csv.gz:3: 3 columns where the header has 2"),
+            std::string::npos);
+  write("x.csv.gz", test::gzipped("kind;text\n1;\"one; two\"\n0;three, four\n"));
+  EXPECT_EQ(load(Purpose::kEvaluate).test[0].a, "one; two");
+  source_.form.separator = ",";
+  EXPECT_NE(fault<DataError>(Purpose::kEvaluate).find("2 columns where the header has 1"), std::string::npos)
+      << "the foil";
+  source_.form.separator = "::";
+  EXPECT_NE(fault<ConfigError>(Purpose::kEvaluate).find("separator must be auto, tab or one character"),
+            std::string::npos);
+}
+
+TEST_F(Csv, DecodesLabelsAndTexts) {
+  write("x.csv", "kind,text\ncaf\xE9,\x93y\x94\nb,z\n");
+  source_.path = folder_ / "x.csv";
+  source_.form.encoding = "windows-1252";
+  const TextTask task = load(Purpose::kEvaluate);
+  EXPECT_EQ(task.labels, (Labels{"b", "café"}));
+  EXPECT_EQ(task.test[0].a, "“y”");
+  source_.form.encoding = "latin-1";
+  EXPECT_NE(load(Purpose::kEvaluate).test[0].a, task.test[0].a) << "the foil";
+  source_.form.encoding = "klingon";
+  EXPECT_NE(fault<ConfigError>(Purpose::kEvaluate).find("the encoding \"klingon\" is not known"),
+            std::string::npos);
 }
 
 TEST_F(Csv, PredictionKeepsEveryRow) {

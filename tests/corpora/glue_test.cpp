@@ -38,6 +38,34 @@ TEST(Glue, ReadsPairsByColumnNames) {
   EXPECT_EQ(evaluate.test.size(), 1U);
 }
 
+TEST(Glue, ReadsHuggingFacesColumnsAndNumbers) {
+  const TempDir folder;
+  write_text(folder / "train.jsonl",
+             "{\"premise\": \"A\", \"hypothesis\": \"B\", \"label\": 2, \"idx\": 0}\n"
+             "{\"premise\": \"C\", \"hypothesis\": \"D\", \"label\": -1, \"idx\": 1}\n"
+             "{\"premise\": \"E\", \"hypothesis\": \"F\", \"label\": 0, \"idx\": 2}\n");
+  for (const char* part : {"matched", "mismatched"})
+    write_text(folder / ("validation_" + std::string(part) + ".json"),
+               "[{\"premise\": \"G\", \"hypothesis\": \"H\", \"label\": 1, \"idx\": 0}]");
+  const TextTask task = load_task({"mnli", folder.path()}, Purpose::kTrain);
+  ASSERT_EQ(task.train.size(), 2U);
+  EXPECT_EQ(task.train[0].a + task.train[0].b, "AB");
+  EXPECT_EQ(task.train[0].label, 2) << "contradiction";
+  EXPECT_EQ(task.train[1].label, 0) << "entailment";
+  ASSERT_EQ(task.test.size(), 2U);
+  EXPECT_EQ(task.test[1].label, 1);
+  EXPECT_EQ(task.notes, (std::vector<std::string>{
+                            "1 rows without a gold label were skipped",
+                            "classes in the training data: entailment (1), neutral (0), contradiction (1)"}));
+  EXPECT_EQ(load_task({"mnli", folder / "train.jsonl"}, Purpose::kPredict).test[1].label, -1);
+  write_text(folder / "x.jsonl", "{\"sentence1\": \"A\", \"sentence2\": \"B\", \"label\": 3}\n");
+  EXPECT_NE(sentence<DataError>([&] {
+              load_task({"mnli", folder / "x.jsonl"}, Purpose::kEvaluate);
+            }).find("x.jsonl:1: the label \"3\" is not one of mnli's"),
+            std::string::npos)
+      << "the foil";
+}
+
 TEST(Glue, SingleFileIsSplitOnlyForTraining) {
   const TempDir folder;
   std::string text = "sentence\tlabel\n";
@@ -135,7 +163,7 @@ TEST(Mnli, GlueFolderHasATestSplitInTwoParts) {
   EXPECT_EQ(task.parts, (std::vector<TestPart>{{"matched", 0, 2}, {"mismatched", 2, 5}}));
   EXPECT_EQ(task.test[0].label, 2) << "gold_label, not label1";
   EXPECT_EQ(task.test[4].a + task.test[4].b, "EF");
-  EXPECT_TRUE(task.notes.empty());
+  EXPECT_EQ(task.notes.size(), 1U) << "the classes";
   const TextTask predict = load_task({"mnli", folder / "test_matched.tsv"}, Purpose::kPredict);
   EXPECT_EQ(predict.test.at(0).label, -1);
   EXPECT_TRUE(predict.parts.empty());
@@ -154,7 +182,7 @@ TEST(Mnli, RowsWithoutAGoldLabelAreSkippedAndCounted) {
   EXPECT_EQ(task.train.size(), 2U);
   EXPECT_EQ(task.test.size(), 2U);
   EXPECT_EQ(task.parts, (std::vector<TestPart>{{"matched", 0, 1}, {"mismatched", 1, 2}}));
-  EXPECT_EQ(task.notes, std::vector<std::string>{"3 rows without a gold label were skipped"});
+  EXPECT_EQ(task.notes[0], "3 rows without a gold label were skipped");
   EXPECT_EQ(load_task({"mnli", folder.path()}, Purpose::kPredict).test.size(), 4U)
       << "to predict, none is needed";
   write_text(folder / "x.jsonl", none + "\n");

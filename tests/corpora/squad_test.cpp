@@ -8,6 +8,7 @@
 #include "syncopate/corpora/wordnet/definition_qa.h"
 #include "syncopate/corpora/wordnet/wordnet.h"
 #include "tests/support/fixtures.h"
+#include "tests/support/image_files.h"
 #include "tests/support/support.h"
 
 namespace syncopate::corpora {
@@ -182,6 +183,25 @@ TEST_F(Squad, WriteAndReadRoundTrip) {
               write_squad(folder_ / "c.json", "x", {"\xFF"}, {{"q", "?", 0}});
             }).find("c.json cannot be written: a text is not UTF-8"),
             std::string::npos);
+}
+
+TEST_F(Squad, ReadsGzipAndOtherEncodings) {
+  const Json asked = Json::array({question("q", Json::array({answer("Ann", 20)}))});
+  const std::string text =
+      file_of(Json::array({paragraph(kContext, asked), paragraph("Zo\\. Ann.", asked)})).dump();
+  write_text(folder_ / "train-x.json.gz", test::gzipped(text));
+  write_text(folder_ / "dev-x.json", text);
+  EXPECT_EQ(load_squad(folder_.path(), Purpose::kTrain).train.size(), 2U);
+  std::string latin;  // é and ë are one byte there
+  for (size_t i = 0; i < text.size(); ++i)
+    latin += text[i] == '\xC3' ? static_cast<char>(text[++i] + 0x40) : text[i];
+  write_text(folder_ / "latin.json", latin);
+  EXPECT_EQ(load_squad(folder_ / "latin.json", Purpose::kEvaluate, "latin-1").contexts[0], kContext);
+  EXPECT_NE(sentence<DataError>([&] {
+              load_squad(folder_ / "latin.json", Purpose::kEvaluate);
+            }).find("is not UTF-8"),
+            std::string::npos)
+      << "the foil";
 }
 
 TEST(SquadShared, FilesHaveTheirPublishedSizes) {

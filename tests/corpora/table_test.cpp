@@ -78,18 +78,51 @@ TEST_F(Tables, JsonLinesTakeColumnsFromTheFirstLine) {
       "true}\n"
       "\n"
       "{\"label\": \"b\", \"text\": \"\", \"x\": 1, \"p\": -1e3, \"n\": \"\", \"t\": false, \"more\": 1}\r\n";
-  EXPECT_EQ(cells(TableForm::kJsonLines, text, 6), "café\n|3||0.5||true/|b|1|-1e3||false/");
-  const Table table = read(TableForm::kJsonLines, text);
+  EXPECT_EQ(cells(TableForm::kJson, text, 6), "café\n|3||0.5||true/|b|1|-1e3||false/");
+  const Table table = read(TableForm::kJson, text);
   EXPECT_EQ(table.column_names(), "text, label, x, p, n, t");
   EXPECT_EQ(table.column("label"), 1U);
   EXPECT_FALSE(table.find_column("more"));
   EXPECT_TRUE(table.where(1).ends_with(":3"));
 }
 
+TEST_F(Tables, ReadsAnArrayOfObjects) {
+  const std::string text =
+      " [\n{\"a\": \"}]\\\"{\", \"b\": {\"c\": [1]}},\n\n {\n\"a\": 2,\n\"b\": null}\n , {\"b\": 4, \"a\": "
+      "3}]\n";
+  EXPECT_EQ(cells(TableForm::kJson, text, 2), "}]\"{|/2|/3|4/");
+  const Table table = read(TableForm::kJson, text);
+  EXPECT_TRUE(table.where(0).ends_with("/x:2"));
+  EXPECT_TRUE(table.where(1).ends_with("/x:4"));
+  EXPECT_TRUE(table.where(2).ends_with("/x:7"));
+  EXPECT_EQ(fault(TableForm::kJson, "[]"),
+            ":1: the array is empty; give one with an object for each example");
+  EXPECT_NE(fault(TableForm::kJson, "[{\"a\": 1}\n{\"a\": 2}]").find(":2: expected a comma"),
+            std::string::npos);
+  EXPECT_NE(fault(TableForm::kJson, "[{\"a\": 1},\n3]").find(":2: not a JSON object"), std::string::npos);
+  EXPECT_NE(fault(TableForm::kJson, "[{\"a\": 1},\n]").find(":2: not a JSON object"), std::string::npos);
+  EXPECT_NE(fault(TableForm::kJson, "[{\"a\": 1},\n{\"a\": 2").find(":2: the object that starts here"),
+            std::string::npos);
+  EXPECT_NE(fault(TableForm::kJson, "[{\"a\": 1}]\nx").find(":2: text goes on"), std::string::npos);
+  EXPECT_NE(fault(TableForm::kJson, "\v[{\"a\": 1}]").find(":1: not a JSON object"), std::string::npos);
+  EXPECT_NE(fault(TableForm::kJson, "[{\"a\": ]}]").find(":1: not a JSON object"), std::string::npos);
+}
+
+TEST_F(Tables, FindsTheSeparatorOfACsv) {
+  EXPECT_EQ(cells(TableForm::kCsv, "a;b\n1,5;\"x;y\"\n", 2), "1,5|x;y/");
+  EXPECT_EQ(cells(TableForm::kCsv, "a\tb\n1,5\tx;y\n", 2), "1,5|x;y/");
+  EXPECT_EQ(cells(TableForm::kCsv, "\"a;;\",b\n1;5,2\n", 2), "1;5|2/") << "quoted ones do not count";
+  EXPECT_EQ(cells(TableForm::kCsv, "a\n1;5\n", 1), "1;5/") << "a single column";
+  write_text(folder_ / "x", "a|b;c\n1|2;3\n");
+  EXPECT_EQ(Table(folder_ / "x", TableForm::kCsv, {.separator = "|"}).cell(0, 1), "2;3");
+  EXPECT_EQ(Table(folder_ / "x", TableForm::kGlue, {.separator = ";"}).cell(0, 0), "1|2");
+  EXPECT_EQ(Table(folder_ / "x", TableForm::kCsv).cell(0, 0), "1|2") << "the foil";
+}
+
 TEST_F(Tables, DeepNestingDoesNotOverflowTheStack) {
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
-  EXPECT_EQ(cells(TableForm::kJsonLines, "{\"a\": " + deep + ", \"b\": 1}\n", 2), "|1/");
-  EXPECT_NE(fault(TableForm::kJsonLines, "{\"a\": " + deep.substr(0, 1000000)), "");
+  EXPECT_EQ(cells(TableForm::kJson, "{\"a\": " + deep + ", \"b\": 1}\n", 2), "|1/");
+  EXPECT_NE(fault(TableForm::kJson, "{\"a\": " + deep.substr(0, 1000000)), "");
 }
 
 TEST_F(Tables, RejectsBadFilesWithLineNumbers) {
@@ -109,12 +142,12 @@ TEST_F(Tables, RejectsBadFilesWithLineNumbers) {
   EXPECT_EQ(fault(TableForm::kCsv, "\xEF\xBB\xBF\r\n"),
             " is empty; give a comma-separated file with a header line");
   EXPECT_EQ(fault(TableForm::kCsv, "a,b\n"), " has a header but no rows; give a file with examples");
-  EXPECT_EQ(fault(TableForm::kJsonLines, "{\"a\": 1}\n{\"a\": }\n"),
-            ":2: not a JSON object; each line must be one JSON object with the same keys");
-  EXPECT_NE(fault(TableForm::kJsonLines, "[1]\n").find(":1: not a JSON object"), std::string::npos);
-  EXPECT_NE(fault(TableForm::kJsonLines, "{}\n").find(":1: not a JSON object"), std::string::npos);
-  EXPECT_EQ(fault(TableForm::kJsonLines, "{\"a\": 1}\n{\"b\": 1}\n"),
-            ":2: the key \"a\" is missing; each line must be one JSON object with the same keys");
+  EXPECT_EQ(fault(TableForm::kJson, "{\"a\": 1}\n{\"a\": }\n"),
+            ":2: not a JSON object; give one object a line, or an array of objects, with the same keys");
+  EXPECT_NE(fault(TableForm::kJson, "[1]\n").find(":1: not a JSON object"), std::string::npos);
+  EXPECT_NE(fault(TableForm::kJson, "{}\n").find(":1: not a JSON object"), std::string::npos);
+  EXPECT_EQ(fault(TableForm::kJson, "{\"a\": 1}\n{\"b\": 1}\n"),
+            ":2: the key \"a\" is missing; all objects must have the same keys");
   EXPECT_EQ(sentence<DataError>([&] {
               read(TableForm::kCsv, "a,b\n1,2\n").column("c");
             }).substr(folder_.path().string().size()),
@@ -123,7 +156,9 @@ TEST_F(Tables, RejectsBadFilesWithLineNumbers) {
 
 TEST_F(Tables, FormatFollowsTheExtension) {
   EXPECT_EQ(Table::form_of("x.csv", false), TableForm::kCsv);
-  EXPECT_EQ(Table::form_of("x.jsonl", true), TableForm::kJsonLines);
+  EXPECT_EQ(Table::form_of("x.jsonl", true), TableForm::kJson);
+  EXPECT_EQ(Table::form_of("x.JSON.gz", true), TableForm::kJson);
+  EXPECT_EQ(Table::form_of("x.csv.gz", true), TableForm::kCsv);
   EXPECT_EQ(Table::form_of("x.tsv", true), TableForm::kTsv);
   EXPECT_EQ(Table::form_of("x.tsv", false), TableForm::kGlue);
   EXPECT_EQ(Table::form_of("x", false), TableForm::kGlue);

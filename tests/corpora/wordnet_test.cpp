@@ -84,11 +84,14 @@ TEST_F(SmallWordNet, RejectsBadLinesWithLineNumbers) {
   EXPECT_NE(sentence<DataError>([&] { load(); }).find("holds no synsets"), std::string::npos);
 }
 
-TEST_F(SmallWordNet, NamesTheMissingPackage) {
+TEST_F(SmallWordNet, NamesTheMissingFileOrPath) {
   std::filesystem::remove(folder_ / "data.adv");
   const std::string text = sentence<DataError>([&] { load(); });
-  EXPECT_NE(text.find("data.adv"), std::string::npos);
-  EXPECT_NE(text.find("apt-get install wordnet-base"), std::string::npos);
+  EXPECT_NE(text.find(" has no data.adv: this task reads WordNet's files"), std::string::npos) << text;
+  EXPECT_EQ(text.find("apt-get"), std::string::npos) << "no package has this folder";
+  const std::string nowhere = (folder_ / "nowhere").string();
+  EXPECT_EQ(sentence<DataError>([&] { load_supersense(nowhere, Purpose::kTrain); }),
+            nowhere + " does not exist; give WordNet's folder, or one of its files, as the data path");
 }
 
 }  // namespace

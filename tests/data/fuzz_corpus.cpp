@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "syncopate/base/error.h"
 #include "syncopate/corpora/corpus.h"
 #include "syncopate/corpora/images/cifar10.h"
@@ -6,7 +8,9 @@
 #include "syncopate/data/image_dataset.h"
 #include "syncopate/text/bpe.h"
 #include "syncopate/text/bpe_training.h"
+#include "syncopate/text/wordpiece.h"
 #include "tests/data/fuzz.h"
+#include "tests/support/fixtures.h"
 #include "tests/support/image_files.h"
 #include "tests/support/support.h"
 
@@ -46,6 +50,38 @@ FuzzTarget bpe_target(const std::string& name) {
           }};
 }
 
+/// The one-file form of the small BPE, and of a WordPiece.
+std::string tokenizer_json(bool bpe) {
+  const text::BpeTable& table = small_bpe().table();
+  const std::vector<std::string> words = bpe ? table.words : vocabulary_of({"the", "##re", "cafe", "中"});
+  nlohmann::json json{{"added_tokens", nlohmann::json::array()}};
+  nlohmann::json& model = json["model"];
+  for (size_t i = 0; i < words.size(); ++i) model["vocab"][words[i]] = i;
+  if (bpe) {
+    model.update({{"type", "BPE"}, {"merges", table.merges}});
+    json["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
+    json["added_tokens"].push_back({{"content", text::kEndOfText}, {"id", words.size() - 1}});
+  } else {
+    model.update({{"type", "WordPiece"}, {"unk_token", "[UNK]"}});
+    json["normalizer"] = {{"type", "BertNormalizer"}, {"lowercase", true}, {"strip_accents", nullptr}};
+    json["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+    json["added_tokens"].push_back({{"content", "[PAD]"}, {"id", 0}});
+  }
+  return json.dump();
+}
+
+FuzzTarget tokenizer_json_target(bool bpe) {
+  return {bpe ? "bpe one file" : "wordpiece one file", tokenizer_json(bpe),
+          [bpe](const std::string& bytes, const Folder& folder) {
+            std::filesystem::create_directories(folder / "one");
+            write_fresh(folder / "one" / "tokenizer.json", bytes);
+            if (bpe) return use_bpe(folder / "one");
+            const text::WordPiece tokenizer = text::WordPiece::load(folder / "one");
+            for (const int32_t id : tokenizer.encode("There, the café 中文 \xFF[MASK]"))
+              check(id >= 0 && id < tokenizer.size(), "numbers are within the vocabulary");
+          }};
+}
+
 void use_images(corpora::ImageTask task) {
   const corpora::Normalisation normal = corpora::normalisation_of(task.train, task.channels);
   const auto shared = std::make_shared<const corpora::ImageTask>(std::move(task));
@@ -79,7 +115,8 @@ FuzzTarget text_target(const std::string& name, const std::string& file, const s
             write_fresh(folder / file, bytes);
             for (const char* how : {"auto", "line", "blank"}) {
               const corpora::Corpus corpus = corpora::load_corpus(
-                  {.path = folder / file, .documents = how, .text = {}}, corpora::Purpose::kTrain);
+                  {.path = folder / file, .documents = how, .text = {}, .form = {.encoding = "replace"}},
+                  corpora::Purpose::kTrain);
               for (const std::string& text : corpus.train)
                 check(small_bpe().decode(small_bpe().encode(text)) == text, "no text is lost");
               data::CausalDataset(corpus.train, small_bpe(), 16);
@@ -96,6 +133,9 @@ std::vector<FuzzTarget> corpus_targets() {
   return {
       text_target("corpus text", "x.txt", book),
       text_target("corpus csv", "x.csv", "id,text\r\n1,\"a \"\"b\"\",\nc\"\r\n2,plain\r\n3,\r\n4,d\r\n"),
+      text_target("corpus gz", "y.txt.gz", gzipped(book + book)),
+      tokenizer_json_target(true),
+      tokenizer_json_target(false),
       bpe_target("vocab.json"),
       bpe_target("merges.txt"),
       {"cifar10", cifar_records(4, 1),

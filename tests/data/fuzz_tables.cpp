@@ -11,6 +11,7 @@
 #include "syncopate/data/squad_answers.h"
 #include "tests/data/fuzz.h"
 #include "tests/support/fixtures.h"
+#include "tests/support/image_files.h"
 
 namespace syncopate::test {
 namespace {
@@ -29,6 +30,11 @@ constexpr const char* kJsonLines =
     "\"sentence2\": \"B\"}\n"
     "{\"gold_label\": \"-\", \"annotator_labels\": [], \"sentence1\": \"C\", \"sentence2\": \"D\"}\n"
     "{\"gold_label\": \"neutral\", \"annotator_labels\": 3, \"sentence1\": \"E\", \"sentence2\": \"F\"}\n";
+constexpr const char* kJsonArray =
+    "[{\"label\": 1, \"text\": \"one \\\"}] é\", \"more\": [{\"a\": []}]},\n {\"label\": 0, \"text\": "
+    "\"two\", "
+    "\"more\": null},\n {\"more\": 1,\n \"text\": \"three\", \"label\": 1}]\n";
+constexpr const char* kSemicolons = "id;text;label\n1;\"a; b\";x\n2;c, d;y\n3;\"\"\"e\"\"\";x\n";
 constexpr const char* kSquad =
     "{\"version\": \"v2.0\", \"data\": [{\"title\": \"T\", \"paragraphs\": [{\"context\": \"Café Noël is run "
     "by Ann. Bob helps.\", "
@@ -63,11 +69,16 @@ constexpr const char* kWordNet =
     "00000009 05 n 01 roof 0 000 | the top of a house under which people keep dry when it rains on a "
     "winter day  \n";
 
-void load_as_both(const std::string& task, const char* file, const std::string& bytes,
-                  const Folder& scratch) {
+void load_as_both(const std::string& task, const char* file, const std::string& bytes, const Folder& scratch,
+                  const std::string& encoding = "replace") {
   write_fresh(scratch / file, bytes);
-  corpora::TextSource source{
-      .task = task, .path = scratch / file, .text = "text", .text_pair = {}, .label = "label", .labels = {}};
+  const corpora::TextSource source{.task = task,
+                                   .path = scratch / file,
+                                   .text = "text",
+                                   .text_pair = {},
+                                   .label = "label",
+                                   .labels = {},
+                                   .form = {.encoding = encoding}};
   corpora::load_task(source, corpora::Purpose::kPredict);
   corpora::load_task(source, corpora::Purpose::kTrain);
 }
@@ -123,6 +134,18 @@ std::vector<FuzzTarget> table_targets() {
        [](const auto& bytes, const auto& scratch) { load_as_both("csv", "x.tsv", bytes, scratch); }},
       {"json lines", kJsonLines,
        [](const auto& bytes, const auto& scratch) { load_as_both("mnli", "x.jsonl", bytes, scratch); }},
+      {"json array", kJsonArray,
+       [](const auto& bytes, const auto& scratch) { load_as_both("csv", "x.json", bytes, scratch); }},
+      {"semicolons", kSemicolons,
+       [](const auto& bytes, const auto& scratch) { load_as_both("csv", "x.csv", bytes, scratch); }},
+      {"csv gz", gzipped(kCsv),
+       [](const auto& bytes, const auto& scratch) { load_as_both("csv", "x.csv.gz", bytes, scratch); }},
+      {"csv utf-8", kCsv,
+       [](const auto& bytes, const auto& scratch) { load_as_both("csv", "x.csv", bytes, scratch, "utf-8"); }},
+      {"csv windows", kCsv,
+       [](const auto& bytes, const auto& scratch) {
+         load_as_both("csv", "x.csv", bytes, scratch, "windows-1252");
+       }},
       {"squad", kSquad, answer_questions},
       {"squad texts", kTexts, answer_texts},
       {"predictions", R"({"1": "Ann", "2": "", "3": "the Café Σ\u0130"})",

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "tests/e2e/program.h"
+#include "tests/support/image_files.h"
 
 namespace syncopate::test {
 namespace {
@@ -207,6 +208,17 @@ TEST_F(FamilyCommands, Tables) {
   ASSERT_EQ(lines.size(), 2u);
   const std::set<std::string> labels{"house", "garden", "river"};
   for (const Json& line : lines) EXPECT_TRUE(labels.contains(line["label"].get<std::string>())) << line;
+  // A table as a spreadsheet saves it: semicolons, not UTF-8.
+  write_text(folder_ / "other.csv.gz", gzipped("label;text\nhouse;\"the caf\xE9; red\"\nriver;the dog\n"));
+  const auto evaluate = [&](const std::string& encoding) {
+    return run({"evaluate", "--task", "csv", "--data", folder_ / "other.csv.gz", "--text", "text", "--label",
+                "label", "--model", folder_ / "run", "--encoding", encoding});
+  };
+  EXPECT_EQ(evaluate("latin-1").exit_code, 0) << evaluate("latin-1").err;
+  EXPECT_NE(evaluate("replace").err.find("note: " + (folder_ / "other.csv.gz").string() +
+                                         ": 1 bytes that are not UTF-8 were replaced"),
+            std::string::npos);
+  expect_complaint(evaluate("utf-8"), 3, "other.csv.gz:2: byte 25 of the file (0xe9) is not UTF-8");
 }
 
 }  // namespace

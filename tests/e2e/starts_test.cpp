@@ -158,6 +158,12 @@ TEST_F(Starts, BadInputExitsWithItsCode) {
   expect_complaint(train("cifar10", "bad", {"--data", folder_ / "cifar.bin"}), 3, "cifar.bin has 6151 bytes");
   write_text(folder_ / "empty.txt", "");
   expect_complaint(train("mlm", "bad", {"--data", folder_ / "empty.txt"}), 3, "empty.txt");
+  expect_complaint(train("supersense", "bad", {"--data", folder_ / "nowhere"}), 3, "nowhere does not exist");
+  std::filesystem::create_directories(folder_ / "roberta");
+  write_text(folder_ / "roberta/config.json", "{\"model_type\": \"roberta\"}");
+  expect_complaint(table(good, {"--model", folder_ / "roberta"}), 3, "not supported: model_type roberta");
+  expect_complaint(table(good, {"--encoding", "utf-42"}), 2, "the encoding \"utf-42\" is not known");
+  expect_complaint(table(good, {"--separator", "and"}), 2, "--separator must be auto, tab or one character");
   write_text(folder_ / "blank.txt", "\n \n\n");
   expect_complaint(train("clm", "bad", {"--data", folder_ / "blank.txt"}), 3, "blank.txt holds no text");
   for (const char* rate : {"0", "1"}) {

@@ -80,6 +80,8 @@ TEST(BertConfig, RejectsInvalidConfigs) {
   rejects("hidden_act", "relu", "relu");
   rejects("hidden_act", 3, "hidden_act");
   rejects("model_type", "gpt2", "gpt2");
+  rejects("model_type", "roberta",
+          "x/config.json: not supported: model_type roberta; this task takes a model of model_type bert");
   rejects("position_embedding_type", "relative_key", "relative_key");
   rejects("hidden_dropout_prob", 1.0, "below 1");
   rejects("attention_probs_dropout_prob", -0.1, "at least 0");

@@ -247,7 +247,7 @@ TEST(BertFolder, RejectsInvalidFolders) {
   std::filesystem::remove(folder.path() / "model.safetensors");
   expect_fault(folder, "no model.safetensors");
   test::write_text(folder.path() / "pytorch_model.bin", "x");
-  expect_fault(folder, "pytorch_model.bin");
+  expect_fault(folder, "pytorch_model.bin, which is not read; convert it: python3 -c \"import torch");
 }
 
 }  // namespace

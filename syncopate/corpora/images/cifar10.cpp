@@ -7,6 +7,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/corpora/splits.h"
 
 namespace syncopate::corpora {
 namespace {
@@ -64,6 +65,7 @@ ImageTask load_cifar10(const std::filesystem::path& path, Purpose purpose) {
         "the task cifar10 needs data: give the folder of its binary version (data_batch_1.bin, ...) as its "
         "data path");
   }
+  require_data(path, "the folder of CIFAR-10's binary version, or one of its files,");
   std::error_code unreadable;  // reading says why
   const bool folder = std::filesystem::is_directory(path, unreadable);
   ImageTask task{.name = "cifar10",

@@ -1,56 +1,17 @@
 #include "syncopate/corpora/images/idx.h"
 
-#include <zlib.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <memory>
 #include <system_error>
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/gzip.h"
+#include "syncopate/corpora/splits.h"
 
 namespace syncopate::corpora {
 namespace {
 
 constexpr uint8_t kBytes = 0x08;                  // IDX's code for unsigned bytes
 constexpr int64_t kMostBytes = int64_t{1} << 36;  // more than any real file; keeps products from overflow
-constexpr size_t kPortion = size_t{1} << 24;      // memory grows as data come: a header may lie
-
-/// A file read through zlib, which leaves what is not compressed as it is.
-class Stream {
- public:
-  explicit Stream(const std::filesystem::path& path)
-      : path_(path), file_(::gzopen(path.c_str(), "rb"), &::gzclose) {
-    if (!file_) {
-      throw DataError("cannot read the IDX file {}: {}; check the path", path.string(), std::strerror(errno));
-    }
-    ::gzbuffer(file_.get(), 1U << 17);
-  }
-
-  /// Up to `count` bytes; fewer at the end of the file.
-  size_t read(uint8_t* into, size_t count) {
-    size_t done = 0;
-    while (done < count) {
-      const auto portion = static_cast<unsigned>(std::min(count - done, kPortion));
-      const int got = ::gzread(file_.get(), into + done, portion);
-      int code = Z_OK;
-      const char* reason = ::gzerror(file_.get(), &code);
-      if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-        throw DataError("cannot read the IDX file {}: {}; download it again", path_.string(),
-                        code == Z_ERRNO ? std::strerror(errno) : reason);
-      }
-      if (got == 0) break;
-      done += static_cast<size_t>(got);
-    }
-    return done;
-  }
-
- private:
-  const std::filesystem::path& path_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
-};
 
 /// The file called `name`, or that with .gz.
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& name) {
@@ -96,9 +57,10 @@ void load_split(const std::filesystem::path& folder, const std::string& prefix, 
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& path, size_t dimensions) {
-  Stream stream(path);
-  std::vector<uint8_t> header(4 + 4 * dimensions);
-  const bool whole = stream.read(header.data(), header.size()) == header.size();
+  const std::string bytes = read_plain_or_gzip(path, "IDX file");
+  const size_t header_size = 4 + 4 * dimensions;
+  const bool whole = bytes.size() >= header_size;
+  const auto* const header = reinterpret_cast<const uint8_t*>(bytes.data());
   if (!whole || header[0] != 0 || header[1] != 0 || header[2] != kBytes || header[3] != dimensions) {
     throw DataError(
         "{} is not an IDX file of bytes with {} dimensions: it should begin with {:#010x} and {} "
@@ -108,7 +70,7 @@ IdxArray read_idx(const std::filesystem::path& path, size_t dimensions) {
   IdxArray array;
   int64_t total = 1;
   for (size_t d = 0; d < dimensions; ++d) {
-    const uint8_t* at = header.data() + 4 + 4 * d;
+    const uint8_t* at = header + 4 + 4 * d;
     const int64_t size = int64_t{at[0]} << 24 | int64_t{at[1]} << 16 | int64_t{at[2]} << 8 | int64_t{at[3]};
     array.sizes.push_back(size);
     if (size != 0 && total > kMostBytes / size)
@@ -116,18 +78,12 @@ IdxArray read_idx(const std::filesystem::path& path, size_t dimensions) {
     total *= size;
   }
   const auto wanted = static_cast<size_t>(total);
-  size_t done = 0;
-  while (done < wanted) {
-    array.bytes.resize(std::min(wanted, std::max(done * 2, kPortion)));
-    const size_t got = stream.read(array.bytes.data() + done, array.bytes.size() - done);
-    done += got;
-    if (done < array.bytes.size()) break;
-  }
-  uint8_t more = 0;
-  if (done < wanted || stream.read(&more, 1) != 0) {
+  const size_t found = bytes.size() - header_size;
+  if (found != wanted) {
     throw DataError("{} should hold {} bytes after its header, as its sizes say, but {}; download it again",
-                    path.string(), wanted, done < wanted ? fmt::format("ends after {}", done) : "goes on");
+                    path.string(), wanted, found < wanted ? fmt::format("ends after {}", found) : "goes on");
   }
+  array.bytes.assign(header + header_size, header + bytes.size());
   return array;
 }
 
@@ -143,6 +99,7 @@ ImageTask load_mnist(const std::string& name, const std::filesystem::path& path,
         "data path",
         kFashionMnistFolder);
   }
+  if (!path.empty()) require_data(path, "a folder of IDX files");
   const std::filesystem::path folder = path.empty() ? std::filesystem::path(kFashionMnistFolder) : path;
   ImageTask task;
   task.name = name;

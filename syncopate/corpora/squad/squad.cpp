@@ -9,6 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/corpora/splits.h"
+#include "syncopate/corpora/text_file.h"
 
 namespace syncopate::corpora {
 namespace {
@@ -55,11 +56,13 @@ Placed put_in_place(Answer& answer, const std::string& context) {
 
 class Reader {
  public:
-  Reader(SquadTask& task, bool need_answers) : task_(task), need_answers_(need_answers) {}
+  Reader(SquadTask& task, bool need_answers, const std::string& encoding)
+      : task_(task), need_answers_(need_answers), encoding_(encoding) {}
 
   std::vector<Question> read(const std::filesystem::path& path) {
-    const std::string bytes = read_file(path, "SQuAD file");
-    const Json file = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+    const TextFile read = read_text_file(path, "SQuAD file", encoding_);
+    task_.notes.insert(task_.notes.end(), read.notes.begin(), read.notes.end());
+    const Json file = Json::parse(read.text, nullptr, /*allow_exceptions=*/false);
     if (file.is_discarded()) throw DataError("{} is not JSON; give a file in SQuAD's form", path.string());
     std::vector<Question> questions;
     size_t article_number = 0;
@@ -114,6 +117,7 @@ class Reader {
 
   SquadTask& task_;
   const bool need_answers_;
+  const std::string& encoding_;
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
@@ -165,13 +169,13 @@ void place_answers(const std::filesystem::path& path, SquadTask& task) {
 
 }  // namespace
 
-SquadTask load_squad(const std::filesystem::path& path, Purpose purpose) {
+SquadTask load_squad(const std::filesystem::path& path, Purpose purpose, const std::string& encoding) {
   constexpr const char* kForm = "a folder with train-v1.1.json and dev-v1.1.json, or a single file,";
   if (path.empty()) throw ConfigError("the task squad needs data: give {} as its data path", kForm);
   require_data(path, kForm);
   const SplitFiles files = find_splits(path, {".json"}, purpose);
   SquadTask task{.name = "squad", .contexts = {}, .train = {}, .test = {}, .notes = {}};
-  Reader reader(task, purpose != Purpose::kPredict);
+  Reader reader(task, purpose != Purpose::kPredict, encoding);
   task.test = reader.read(files.test);
   if (!files.train.empty()) task.train = reader.read(files.train);
   if (files.one_file && purpose == Purpose::kTrain) hold_out_paragraphs(path, task);

@@ -35,12 +35,14 @@ struct SquadTask {
   std::vector<std::string> notes;  ///< sentences for the user: what was repaired or skipped
 };
 
-/// SQuAD v1.1 or v2.0. `path`: a folder with a train*.json and a dev*.json as find_splits finds them, or one
-/// file: used whole as the test split, or, for training, the questions of a tenth of its paragraphs, by their
-/// hash, held out. An answer that is not at its offset is put where its text is if that occurs once; else its
-/// question is left out of training, while scores still count it. To predict, answers need not be there.
-/// Throws ConfigError without a path, DataError that names article, paragraph and question.
-SquadTask load_squad(const std::filesystem::path& path, Purpose purpose);
+/// SQuAD v1.1 or v2.0. `path`: a folder with a train*.json and a dev*.json as find_splits finds them, plain
+/// or with .gz, or one file: used whole as the test split, or, for training, the questions of a tenth of its
+/// paragraphs, by their hash, held out. An answer that is not at its offset is put where its text is if that
+/// occurs once; else its question is left out of training, while scores still count it. To predict, answers
+/// need not be there. Throws ConfigError without a path, DataError that names article, paragraph and
+/// question.
+SquadTask load_squad(const std::filesystem::path& path, Purpose purpose,
+                     const std::string& encoding = "utf-8");
 
 /// Whether a question of these has no answer by its nature: then answers may be empty (v2.0's rules).
 bool has_impossible(const std::vector<Question>& questions);

@@ -95,12 +95,7 @@ std::filesystem::path noun_file(const std::filesystem::path& path) {
   const std::filesystem::path source = path.empty() ? std::filesystem::path(kWordNetFolder) : path;
   std::error_code unreadable;  // read_file says why
   if (std::filesystem::is_regular_file(source, unreadable)) return source;
-  if (!std::filesystem::exists(source / "data.noun", unreadable)) {
-    throw DataError(
-        "WordNet's {} is missing; run `apt-get install wordnet-base`, or give the folder that holds it as "
-        "the data path",
-        (source / "data.noun").string());
-  }
+  require_wordnet_file(path, "data.noun");
   return source / "data.noun";
 }
 

@@ -8,6 +8,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/corpora/splits.h"
 
 namespace syncopate::corpora {
 namespace {
@@ -84,6 +85,25 @@ const std::vector<std::string>& lexicographer_files() {
   return kNames;
 }
 
+void require_wordnet_file(const std::filesystem::path& path, const char* file) {
+  std::error_code unreadable;  // says no more than that the file cannot be used
+  if (path.empty()) {
+    const std::filesystem::path built_in = std::filesystem::path(kWordNetFolder) / file;
+    if (std::filesystem::exists(built_in, unreadable)) return;
+    throw DataError(
+        "WordNet's {} is missing; run `apt-get install wordnet-base`, or give the folder that holds it as "
+        "the "
+        "data path",
+        built_in.string());
+  }
+  require_data(path, "WordNet's folder, or one of its files,");
+  if (std::filesystem::exists(path / file, unreadable)) return;
+  throw DataError(
+      "{} has no {}: this task reads WordNet's files; give their folder as the data path, or choose the task "
+      "csv for a table of your own",
+      path.string(), file);
+}
+
 TextTask load_supersense(const std::filesystem::path& path, Purpose purpose) {
   const std::filesystem::path source = path.empty() ? std::filesystem::path(kWordNetFolder) : path;
   Synsets synsets;
@@ -92,14 +112,7 @@ TextTask load_supersense(const std::filesystem::path& path, Purpose purpose) {
   if (one_file) {
     read_synsets(source, synsets);
   } else {
-    for (const char* file : kFiles) {
-      if (!std::filesystem::exists(source / file, unreadable)) {
-        throw DataError(
-            "WordNet's {} is missing; run `apt-get install wordnet-base`, or give the folder that holds "
-            "it as the data path",
-            (source / file).string());
-      }
-    }
+    for (const char* file : kFiles) require_wordnet_file(path, file);
     for (const char* file : kFiles) read_synsets(source / file, synsets);
   }
   TextTask task{.name = "supersense", .labels = lexicographer_files(), .train = {}, .test = {}};

@@ -6,7 +6,7 @@
 namespace syncopate::record {
 
 /// The folder of one run: spec.json env.json steps.jsonl evals.jsonl loss_<rank>.txt checkpoint.safetensors
-/// result.json model/ DONE.
+/// best-<step>.safetensors (train/best_model.h) result.json model/ DONE.
 struct RunFolder {
   std::filesystem::path path;
 

@@ -108,7 +108,10 @@ Json to_json(const RunRecord& r) {
             {"data_hash", r.data_hash},
             {"start_hash", r.start_hash},
             {"provenance", to_json(r.provenance)}};
-  if (r.validation) json["validation"] = to_json(*r.validation);
+  if (r.validation) {
+    json["validation"] = to_json(*r.validation);
+    json["validation"].erase("confusion");
+  }
   if (!r.updates.empty()) json["updates"] = r.updates;
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
   if (!r.shares.empty()) json["shares"] = r.shares;

@@ -39,6 +39,7 @@ class Recorder : public train::Listener {
   /// The run ended after this step: its progress stays on the screen. Another worker may have made the step.
   void finish(int64_t step) { progress_.finish(step); }
   const std::vector<record::StepRecord>& steps() const { return steps_; }
+  int64_t first_step() const { return first_step_; }  ///< steps that were made before this process
 
  private:
   void open(int64_t steps, int64_t own, int64_t evals);

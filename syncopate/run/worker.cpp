@@ -21,6 +21,7 @@
 #include "syncopate/comm/metered.h"
 #include "syncopate/nn/fingerprint.h"
 #include "syncopate/parallel/server/shard_server.h"
+#include "syncopate/record/read_run.h"
 #include "syncopate/run/assemble.h"
 #include "syncopate/run/claims.h"
 #include "syncopate/run/compute.h"
@@ -243,7 +244,7 @@ class Worker {
     environment["launcher"] = world_.launcher;
     environment["workers"] = workers();
     if (spec_.servers() > 0) environment["servers"] = spec_.servers();
-    environment.update(record::to_json(provenance_));
+    environment["provenance"] = record::to_json(provenance_);
     write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
@@ -271,6 +272,14 @@ class Worker {
     for (const std::string& note : setup.notes) recorder.say(note_line(note));
     if (const std::string note = spec::rare_averages(spec_, steps); !note.empty())
       recorder.say(note_line(note));
+  }
+
+  /// Of a run that was done before this process: as it was.
+  record::Provenance provenance_before() const {
+    std::error_code ignored;
+    if (!options_.resume || !std::filesystem::exists(folder_.result(), ignored)) return provenance_;
+    const auto before = record::read_run(folder_.path).result;
+    return before ? before->provenance : provenance_;
   }
 
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,
@@ -305,7 +314,7 @@ class Worker {
     record.ended = trained.ended;
     record.data_hash = data_hash_;
     record.start_hash = trained.start_hash;
-    record.provenance = provenance_;
+    record.provenance = trained.steps > recorder.first_step() ? provenance_ : provenance_before();
     spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::readable(record::to_json(record)));
     write_file_atomically(folder_.done(), "");

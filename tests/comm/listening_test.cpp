@@ -107,7 +107,7 @@ TEST(Rendezvous, RejectsAFolderThatOthersCanOpen) {
   lifeline::RendezvousPoint point;
   point.kind = lifeline::RendezvousPoint::Kind::kFile;
   point.file = folder / "open" / "job.rendezvous";
-  EXPECT_THROW(lifeline::rendezvous(point, 0, 2, kPatience), CommError);
+  EXPECT_THROW(lifeline::rendezvous(point, {.rank = 0, .size = 2, .timeout = kPatience}), CommError);
 }
 
 }  // namespace

@@ -153,7 +153,10 @@ TEST_F(CommandLine, RunPreparesItsOwnProcess) {
     words.insert(words.end(), command.begin(), command.end());
     const CommandResult result = run_command(words);
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    return Json::parse(read_text(folder_ / name / "env.json"));
+    Json found = Json::parse(read_text(folder_ / name / "env.json"));
+    EXPECT_EQ(found.at("provenance").at("seed"), 5);
+    found.erase("provenance");  // holds the folder and the time
+    return found;
   };
   const Json prepared = environment_of("prepared", {});
   EXPECT_EQ(environment_of("bare", bare), prepared);

@@ -149,7 +149,7 @@ TEST_F(Asynchronous, ResumesWithADifferentNumberOfServers) {
   const Words all = kLockstep + Words{"--workers", "2", "--clip", "0", "--schedule", "constant", "--warmup"};
   const auto straight = trained("straight", all + Words{"3", "--steps", "30"});
   const auto run = trained("run", all + Words{"3", "--steps", "12"});
-  trained("run", all + Words{"3", "--steps", "30", "--set", "strategy.servers=2", "--resume"});
+  trained("run", all + Words{"3", "--steps", "30", "--set", "strategy.servers=2", "--resume", "--extend"});
   EXPECT_EQ(file(straight, "model/model.safetensors"), file(run, "model/model.safetensors"));
   const auto foil = trained("foil", all + Words{"5", "--steps", "30"});
   EXPECT_NE(file(straight, "model/model.safetensors"), file(foil, "model/model.safetensors"));

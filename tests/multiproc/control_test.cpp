@@ -45,6 +45,12 @@ TEST_F(Course, TimeLimitStopsARunAndALongerOneResumesIt) {
   settings.back() = "1000";
   settings[5] = std::to_string(steps + 7);
   settings.push_back("--resume");
+  const CommandResult unasked = train("run", settings);
+  EXPECT_EQ(unasked.exit_code, 2) << unasked.err;
+  EXPECT_NE(unasked.err.find("train.time_limit was 2.0 and is 1000.0 now; add --extend"), std::string::npos)
+      << unasked.err;
+  EXPECT_EQ(result_of("run"), result) << "a refusal leaves the run as it was";
+  settings.push_back("--extend");
   const CommandResult again = train("run", settings);
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(result_of("run").at("ended"), "steps");

@@ -80,12 +80,13 @@ TEST_F(Launchers, SlurmVariablesCountInsideAStep) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "script/loss_1.txt"));
 }
 
-TEST_F(Launchers, WorkersFlagOverridesAnInheritedEnvironment) {
-  const CommandResult result =
-      run_command(command("run", {"--workers", "2"}),
-                  {"RANK=5", "WORLD_SIZE=9", "LOCAL_RANK=5", "MASTER_ADDR=192.0.2.1", "MASTER_PORT=1"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(read_text(folder_ / "run/loss_1.txt"), reference());
+TEST_F(Launchers, WorkersFlagUnderALauncherIsRefused) {
+  const CommandResult result = run_command(after(
+      {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3"}, command("run", {"--workers", "2"})));
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("mpirun has started 3 processes, which are the workers"), std::string::npos)
+      << result.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
 }
 
 TEST_F(Launchers, OneMachineListensOnLoopbackOnly) {

@@ -238,8 +238,8 @@ TEST_F(Processes, ResumesOnAnotherNumberOfWorkers) {
   for (const std::string rank : {"0", "1"}) {
     workers.push_back(
         std::make_unique<Process>(train_command(data_, run,
-                                                {"--resume", "--strategy", "ddp", "--steps", "34", "--rank",
-                                                 rank, "--world-size", "2", "--master", master})));
+                                                {"--resume", "--extend", "--strategy", "ddp", "--steps", "34",
+                                                 "--rank", rank, "--world-size", "2", "--master", master})));
   }
   for (const auto& worker : workers) {
     const CommandResult result = worker->wait(60);
@@ -252,7 +252,7 @@ TEST_F(Processes, ResumesOnAnotherNumberOfWorkers) {
   // What cannot resume leaves the folder as it was.
   const std::string settings = file(run, "spec.json"), environment = file(run, "env.json");
   write_text(run / "checkpoint.safetensors", "damaged");
-  const CommandResult refused = resume(3, {"--steps", "40"});
+  const CommandResult refused = resume(3, {"--steps", "34"});
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
   EXPECT_FALSE(environment.empty());
   EXPECT_EQ(file(run, "spec.json"), settings);
@@ -278,7 +278,7 @@ TEST_F(Processes, ResumingWithOtherThreadsWarns) {
   const Words settings{"--strategy", "single", "--steps", "20", "--save-every", "10"};
   const auto run = trained("run", settings);
   Words again = settings;
-  again.insert(again.end(), {"--resume", "--threads", "2", "--steps", "30"});
+  again.insert(again.end(), {"--resume", "--extend", "--threads", "2", "--steps", "30"});
   const CommandResult result = run_command(train_command(data_, run, again));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("threads was 1 and is 2 now"), std::string::npos) << result.err;
@@ -292,7 +292,7 @@ TEST_F(Processes, RejectsADamagedCheckpoint) {
   bytes[bytes.size() / 2] ^= 1;
   write_text(run / "checkpoint.safetensors", bytes);
   Words again = settings;
-  again.insert(again.end(), {"--resume", "--steps", "20"});
+  again.insert(again.end(), {"--resume", "--extend", "--steps", "20"});
   const CommandResult result = run_command(train_command(data_, run, again));
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("is damaged (its checksum does not match)"), std::string::npos) << result.err;

@@ -79,6 +79,7 @@ inline RunRecord as_written(RunRecord run) {
   for (EpochRecord& epoch : run.epochs) {
     if (epoch.eval) epoch.eval->confusion.clear();
   }
+  if (run.validation) run.validation->confusion.clear();
   return run;
 }
 

@@ -128,8 +128,8 @@ TEST(Tables, SettingsOfTasksAreThere) {
     }
   }
   // Whatever else the tasks and models have, every one of them heeds: a new setting belongs here or there.
-  const std::set<std::string> common{"task.data",       "task.shuffle", "task.limit",
-                                     "task.test_limit", "model.name",   "model.init_from"};
+  const std::set<std::string> common{"task.data",  "task.shuffle",    "task.limit",     "task.test_limit",
+                                     "model.name", "model.init_from", "task.validation"};
   for (const Fields::Field& field : fields.all()) {
     if (!field.name.starts_with("task.") && !field.name.starts_with("model.")) continue;
     EXPECT_TRUE(field.name == "task.name" || owned.contains(field.name) != common.contains(field.name))

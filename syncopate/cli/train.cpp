@@ -277,8 +277,10 @@ Command add_train(Program& program, char** argv) {
       "syncopate train --task supersense --strategy ddp --workers 2 --global-batch 64 --epochs 1",
       "syncopate train --task rte --data glue/RTE --model ./bert-base-uncased --batch-size 8 --epochs 3 --lr "
       "2e-5"};
-  arguments->command = command_of(argv);
-  return [arguments, argv] { return train(*arguments, argv); };
+  return [arguments, argv] {
+    arguments->command = command_of(argv);
+    return train(*arguments, argv);
+  };
 }
 
 }  // namespace syncopate::cli

@@ -37,6 +37,9 @@ class World {
 struct JoinOptions {
   std::chrono::milliseconds timeout{60000};  ///< of every operation, and of finding each other
   int threads = 0;  ///< to compute with; 0: all cores, or one where ranks share this machine
+  /// A secret that all ranks know, for a run that other machines can reach; empty: SYNCOPATE_TOKEN's.
+  std::string token{};
+  bool insecure = false;  ///< let whoever comes join such a run without one
 };
 
 /// Joins the run that a launcher (torchrun, mpirun, srun) started this process for; alone where none did.

@@ -116,6 +116,8 @@ class Fault:
         run = self.start()
         self.wait_for_moment(run)
         pid, rank = self.victim(run)
+        losses = self.folder / "loss_0.txt"
+        self.stepped = losses.exists() and losses.stat().st_size > 0
         wanted = SIGNALS[self.name]
         if run.poll() is None:
             try:
@@ -150,9 +152,11 @@ class Fault:
             return ""  # it had come to its end before
         if wanted in (signal.SIGHUP, signal.SIGTERM):
             # A process that has not yet got to catching signals dies of them.
-            early = not (self.folder / "steps.jsonl").exists()
-            allowed = {130} | ({-wanted, 4} if early else set())
-            return "" if code in allowed else f"exit code {code} after {self.name}: {said[-300:]}"
+            allowed = {130} if self.stepped else {130, -wanted, 4}
+            if code not in allowed:
+                return f"exit code {code} after {self.name}: {said[-300:]}"
+            lost = self.stepped and not (self.folder / "checkpoint.safetensors").exists()
+            return "nothing was saved" if lost else ""
         if alone:
             return "" if code == -signal.SIGKILL else f"exit code {code}: {said[-300:]}"
         if code != 4:

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <condition_variable>
@@ -137,18 +138,28 @@ FolderLock::~FolderLock() = default;
 
 std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder,
                                            const FolderLockOptions& options, std::string* holder) {
-  const std::vector<std::filesystem::path> made = make_folders(folder);
+  std::vector<std::filesystem::path> made;
   const std::filesystem::path path = folder / "LOCK";
   const std::string host = options.host.empty() ? host_name() : options.host;
   while (true) {
+    // In every round: the last holder may have removed what it made.
+    for (const auto& one : make_folders(folder)) {
+      if (std::find(made.begin(), made.end(), one) == made.end()) made.push_back(one);
+    }
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == ENOENT) continue;
     if (fd < 0)
       throw DataError("cannot write {}: {}; choose another folder", path.string(), std::strerror(errno));
     const Outcome outcome = lock_file(fd);
     const std::string line = read_line(fd), there = host_in(line);
     const bool elsewhere = !there.empty() && there != host;
     bool held = outcome == Outcome::kHeld;
-    if (!held && elsewhere) held = beats(fd, options.patience);  // locks may not reach that machine
+    if (!held && elsewhere) {  // locks may not reach that machine
+      if (options.on_wait)
+        options.on_wait(
+            fmt::format("{} was in use by {}; waiting for a sign of life", folder.string(), line));
+      held = beats(fd, options.patience);
+    }
     if (outcome == Outcome::kUnknown && !elsewhere) held = process_lives(line);
     if (held) {
       ::close(fd);
@@ -161,7 +172,8 @@ std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder,
     }
     const std::string mine = fmt::format("process {} on {} since {:%Y-%m-%d %H:%M:%S} UTC: {}\n", ::getpid(),
                                          host, fmt::gmtime(std::time(nullptr)), options.purpose);
-    if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, mine.data(), mine.size(), 0) < 0) {
+    if (::pwrite(fd, mine.data(), mine.size(), 0) < 0 ||
+        ::ftruncate(fd, static_cast<off_t>(mine.size())) != 0) {
       const int code = errno;
       ::close(fd);
       throw DataError("cannot write {}: {}; free some space or choose another folder", path.string(),

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +13,8 @@ struct FolderLockOptions {
   std::string purpose;                        ///< told to whoever comes second: a command line
   std::chrono::milliseconds beat{5000};       ///< how often the holder shows that it lives
   std::chrono::milliseconds patience{12000};  ///< how long another machine's sign of life is waited for
-  std::string host{};                         ///< empty: this machine's name
+  std::function<void(const std::string&)> on_wait{};  ///< told when that begins. May be empty
+  std::string host{};                                 ///< empty: this machine's name
 };
 
 /// Keeps a folder for one process, for as long as it lives, by a lock on the file LOCK in it. The kernel

@@ -102,6 +102,7 @@ void Progress::clear() {
   if (!shown_) return;
   write_stderr("\r\033[K");
   shown_ = false;
+  on_screen_ = -1;
 }
 
 }  // namespace syncopate

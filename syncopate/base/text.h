@@ -10,6 +10,9 @@ namespace syncopate {
 /// The pieces of `text` between separators; "a,,b" has three.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+/// What stands before the first line break: libraries put a stack trace behind it.
+std::string first_line(std::string_view text);
+
 /// `text` without white space at either end.
 std::string_view trim(std::string_view text);
 

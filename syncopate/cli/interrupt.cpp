@@ -10,17 +10,21 @@ namespace syncopate::cli {
 namespace {
 
 volatile sig_atomic_t signals_seen = 0;
+volatile sig_atomic_t hangup_alone = 0;  ///< nothing else has come
 timespec first_seen{};
 
 void on_signal(int number) {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  if (signals_seen == 0) {
+  // A closed terminal asks once and does not insist: who asks after it is the first to ask.
+  const bool first = signals_seen == 0 || hangup_alone;
+  hangup_alone = first && number == SIGHUP;
+  if (first) {
     first_seen = now;
     signals_seen = 1;
     return;
   }
-  if (number == SIGHUP) return;  // a closing terminal's, after whatever was the first
+  if (number == SIGHUP) return;
   // One Ctrl-C may arrive twice: from the terminal and from a launcher such as torchrun.
   constexpr double kEchoSeconds = 0.25;
   const double passed = static_cast<double>(now.tv_sec - first_seen.tv_sec) +

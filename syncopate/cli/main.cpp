@@ -78,9 +78,8 @@ int main(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     code = cli::complain(fmt::format("{}; check the path", error.what()), ExitCode::kData);
   } catch (const std::exception& error) {
-    code =
-        cli::complain(fmt::format("unexpected failure: {}; please report it", run::first_line(error.what())),
-                      ExitCode::kInternal);
+    code = cli::complain(fmt::format("unexpected failure: {}; please report it", first_line(error.what())),
+                         ExitCode::kInternal);
   }
   // Communication threads may still wait for lost peers: exit without joining them.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == 0) {

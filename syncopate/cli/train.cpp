@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -40,7 +41,6 @@ struct TrainArguments {
   std::string out, master, token_file, config;
   std::string command;  ///< as it was given
   std::optional<int> rank, world_size;
-  bool workers_given = false;
 };
 
 /// The settings asked for; `given` gets the names of those that somebody gave.
@@ -54,6 +54,7 @@ spec::RunSpec make_spec(const TrainArguments& arguments, std::vector<std::string
     given.push_back(fields.set_assignment(assignment).name);
   spec::prefer_given(spec, given);
   spec.complete();
+  if (!arguments.config.empty()) spec::drop_unheeded(spec, given);
   return spec;
 }
 
@@ -67,17 +68,11 @@ std::string read_token(const std::string& file) {
 /// The words of a command as a shell would take them.
 std::string command_of(char** argv) {
   std::string line;
-  for (char** word = argv; *word != nullptr; ++word) {
-    const std::string text = *word;
-    const bool plain = !text.empty() && text.find_first_not_of(
-                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                            "0123456789-_=./:,@%+") == std::string::npos;
-    std::string quoted = "'";
-    for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += (line.empty() ? "" : " ") + (plain ? text : quoted + "'");
-  }
+  for (char** word = argv; *word != nullptr; ++word) line += (line.empty() ? "" : " ") + shell_word(*word);
   return line;
 }
+
+void say_note(const std::string& note) { tell("note: {}", note); }
 
 void print_result(const std::string& json_text) {
   fmt::print("{}\n", nlohmann::ordered_json::parse(json_text).dump());
@@ -94,12 +89,11 @@ int work(const spec::RunSpec& spec, const run::World& world, const TrainArgument
                                    .command = arguments.command,
                                    .progress = Progress::style_for_stderr(),
                                    .stop_requested = interrupted,
-                                   .note = [](const std::string& note) { tell("note: {}", note); },
-                                   .give_up =
-                                       [launched](const std::string& sentence) {
-                                         if (!launched) tell("syncopate: {}", sentence);
-                                         ::_exit(static_cast<int>(ExitCode::kComm));
-                                       }};
+                                   .note = say_note,
+                                   .give_up = [launched](const std::string& sentence) {
+                                     if (!launched) tell("syncopate: {}", sentence);
+                                     ::_exit(static_cast<int>(ExitCode::kComm));
+                                   }};
   run::WorkerResult result;
   try {
     result = spec::strategy_info(spec.strategy.name).in_one_process ? run::run_replicas(spec, world, options)
@@ -120,7 +114,8 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
   const spec::ClaimedFolder claimed = spec::claim_folder(spec, {.out = arguments.out,
                                                                 .resume = arguments.resume,
                                                                 .extend = arguments.extend,
-                                                                .command = arguments.command});
+                                                                .command = arguments.command,
+                                                                .note = say_note});
   const record::RunFolder& folder = claimed.folder;
   if (!arguments.resume) spec::start_folder(folder, spec);
   const auto processes = static_cast<int>(spec.comm.workers + spec.servers());
@@ -137,11 +132,12 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
     if (arguments.json) print_result(read_file(folder.result(), "result"));
     return 0;
   }
-  // Remove the folder of a run that failed before its first step.
+  // Remove the folder of a run that failed before its first step, unless the user is told to look into it.
   std::error_code ignored;
-  const bool stepped = std::filesystem::file_size(folder.steps(), ignored) > 0 && !ignored;
-  const bool log_is_wanted = result.exit_code == static_cast<int>(ExitCode::kInternal);
-  if (claimed.fresh && !stepped && !log_is_wanted) remove_tree(folder.path);
+  const bool stepped = std::filesystem::file_size(folder.losses(0), ignored) > 0 && !ignored;
+  const bool wanted = stepped || std::filesystem::exists(folder.checkpoint(), ignored) || result.names_log ||
+                      result.exit_code == static_cast<int>(ExitCode::kInternal);
+  if (claimed.fresh && !wanted) remove_tree(folder.path);
   if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted)) {
     tell("syncopate: {}", result.sentence);
   }
@@ -152,7 +148,9 @@ int train(const TrainArguments& arguments, char** argv) {
   std::vector<std::string> given;
   spec::RunSpec spec = make_spec(arguments, given);
   run::WorldFlags flags;
-  if (arguments.workers_given) flags.workers = static_cast<int>(spec.comm.workers);
+  const bool recorded = !arguments.config.empty() && spec.comm.workers > 1;
+  if (recorded || std::count(given.begin(), given.end(), "comm.workers") > 0)
+    flags.workers = static_cast<int>(spec.comm.workers);
   flags.rank = arguments.rank;
   flags.world_size = arguments.world_size;
   flags.master = arguments.master;
@@ -206,7 +204,6 @@ void add_flag(Program& program, CLI::App& app, const Fields::Field& field,
   }
   const auto take = [arguments, name = field.name](const std::string& text) {
     arguments->given.emplace_back(name, text);
-    if (name == "comm.workers") arguments->workers_given = true;
   };
   CLI::Option* option = app.add_option_function<std::string>(flag, take, field.help);
   option->take_last()->type_name(field.type)->group(group_of(field.name));

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
 
 namespace syncopate::comm {
 namespace {
@@ -14,8 +15,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kSlice(250);
 /// A dead peer's connections break together: the lifeline names it within a moment of Gloo's complaint.
 constexpr milliseconds kGrace(1000);
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 class GlooOperation : public Pending::Work {
  public:

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -32,7 +33,42 @@ std::vector<std::string> command_for(spec::RunSpec& spec, const std::filesystem:
   return words;
 }
 
-/// Runs this program again. Ctrl-C reaches it as it reaches us: it ends in order and we return its code.
+/// Where signals go on to; a handler can only reach what is static.
+std::atomic<pid_t> listener{0};
+void pass_on(int) {
+  if (const pid_t child = listener; child > 0) ::kill(child, SIGTERM);
+}
+
+/// While one lives, SIGTERM and SIGHUP (unless that is ignored: nohup) are passed on to a child, and Ctrl-C,
+/// which reaches it as it reaches us, is left to it: it ends in order and we return its code.
+class LeftToChild {
+ public:
+  explicit LeftToChild(pid_t child) {
+    listener = child;
+    struct sigaction ignore {
+    }, forward{};
+    ignore.sa_handler = SIG_IGN;
+    forward.sa_handler = pass_on;
+    ::sigaction(SIGINT, &ignore, &interrupt_);
+    ::sigaction(SIGTERM, &forward, &terminate_);
+    ::sigaction(SIGHUP, &forward, &hangup_);
+    if (hangup_.sa_handler == SIG_IGN) ::sigaction(SIGHUP, &hangup_, nullptr);
+  }
+  ~LeftToChild() {
+    ::sigaction(SIGINT, &interrupt_, nullptr);
+    ::sigaction(SIGTERM, &terminate_, nullptr);
+    ::sigaction(SIGHUP, &hangup_, nullptr);
+    listener = 0;
+  }
+  LeftToChild(const LeftToChild&) = delete;
+  LeftToChild& operator=(const LeftToChild&) = delete;
+
+ private:
+  struct sigaction interrupt_ {
+  }, terminate_{}, hangup_{};
+};
+
+/// Runs this program again, to its end.
 int run_program(const std::vector<std::string>& words) {
   ProcessOptions options;
   options.argv = words;
@@ -43,12 +79,8 @@ int run_program(const std::vector<std::string>& words) {
   } catch (const std::system_error&) {
     throw InternalError("cannot start this program again");
   }
-  struct sigaction ignore {
-  }, before{};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGINT, &ignore, &before);
+  const LeftToChild signals(child->pid());
   const int status = child->wait();
-  ::sigaction(SIGINT, &before, nullptr);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -84,9 +116,8 @@ SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out
       row.record = read_result(folder);
     } else {
       say(label);
-      // A folder without a checkpoint is what a killed run left: start it anew.
+      // A folder without a checkpoint is what a killed run left: it is started anew, once nobody holds it.
       const bool resume = std::filesystem::exists(folder.checkpoint());
-      if (!resume) remove_tree(folder.path);
       const int code = run_program(command_for(row.spec, folder.path, resume));
       if (code == 0) {
         row.record = read_result(folder);

@@ -64,7 +64,6 @@ Lifeline::Waiting::Waiting(Lifeline& line) : line_(line) { ++line_.loop_->waitin
 Lifeline::Waiting::~Waiting() { --line_.loop_->waiting; }
 
 void Lifeline::wish(int64_t wishes) { loop_->send(Packer(FrameKind::kWish).number(wishes)); }
-void Lifeline::stand_aside() { loop_->stand_aside(); }
 
 int64_t Lifeline::begin(int64_t step) {
   const std::optional<int64_t> wishes = loop_->begin(step);

@@ -97,7 +97,6 @@ class Lifeline {
   /// This rank is about to begin step `step` (from 0). Returns 0, or what was wished for: then all ranks are
   /// before this very step. Waits while they find out which it is. Throws CommError when the run has failed.
   int64_t begin(int64_t step);
-  void stand_aside();  ///< this rank makes no steps
 
   // The store. Each throws CommError after the timeout, or at once when the run has failed.
   void set(const std::string& key, const std::string& value);

@@ -153,11 +153,6 @@ std::optional<int64_t> Lifeline::Loop::begin(int64_t step) {
   return 0;
 }
 
-void Lifeline::Loop::stand_aside() {
-  const std::lock_guard lock(mutex_);
-  begun_ = -1;
-}
-
 void Lifeline::Loop::run() {
   Clock::time_point heard = Clock::now(), last = heard, next_beat = heard;
   std::unique_lock lock(mutex_);

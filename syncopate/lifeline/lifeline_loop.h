@@ -39,7 +39,6 @@ class Lifeline::Loop {
   void unlisten(int id);
   /// What all halt for before this step, or 0; nothing when the run has failed.
   std::optional<int64_t> begin(int64_t step);
-  void stand_aside();
   std::atomic<int> waiting{0};
 
  private:
@@ -70,7 +69,7 @@ class Lifeline::Loop {
   std::chrono::milliseconds patience_{0};
   std::map<int, std::function<void()>> listeners_;
   int next_listener_ = 0;
-  int64_t begun_ = 0;   ///< steps; negative: this rank makes none
+  int64_t begun_ = 0;   ///< steps
   bool asked_ = false;  ///< how many; no other is begun before `meeting_` is known
   std::optional<Meeting> meeting_;
   bool over_ = false;      ///< goodbye said, or the server shut down cleanly

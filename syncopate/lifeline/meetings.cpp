@@ -19,9 +19,7 @@ bool Meetings::wish(int64_t wishes) {
 
 std::optional<Meeting> Meetings::here(int rank, int64_t begun) {
   if (state_ != State::kAsking) return std::nullopt;
-  const auto index = static_cast<size_t>(rank);
-  begun_.at(index) = begun;
-  met_.at(index) = begun < 0;
+  begun_.at(static_cast<size_t>(rank)) = begun;
   if (std::any_of(begun_.begin(), begun_.end(), [](const auto& steps) { return !steps; }))
     return std::nullopt;
   state_ = State::kCalled;

@@ -22,7 +22,7 @@ class Meetings {
 
   /// True: all are to be asked now. A wish that comes while ranks are on their way is kept for the next time.
   bool wish(int64_t wishes);
-  /// A rank says how many steps it has begun (negative: it makes none). The meeting, once all have said.
+  /// A rank says how many steps it has begun . The meeting, once all have said.
   std::optional<Meeting> here(int rank, int64_t begun);
   /// A rank has come. True: all have, and somebody wishes another one: all are to be asked now.
   bool met(int rank);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -167,6 +168,7 @@ class LifelineServer::Loop {
     if (claims_.empty()) claims_ = claims;
     peer.rank = static_cast<int>(told.rank);
     roster_.joined(peer.rank, now);
+    refusals_.erase(told.rank);
     peer.channel.send(
         Packer(FrameKind::kWelcome).text(told.server_proof(options_.key)).number(options_.host_rank));
     if (failure_) peer.channel.send(pack(*failure_));
@@ -198,14 +200,15 @@ class LifelineServer::Loop {
 
   /// Its place stays free: the run goes on waiting for its own.
   void refuse(Peer& peer, bool for_its_key, const Refusal& refusal) {
+    const std::string heard = for_its_key ? "it did not know the token" : refusal.reason;
+    std::string& last = refusals_[peer.told->rank];
+    if (options_.on_refusal && heard != last && !roster_.all_joined())
+      options_.on_refusal(fmt::format("turned a worker away: {}; still waiting for the right one", heard));
+    last = heard;
     peer.channel.send(Packer(FrameKind::kRefused)
                           .number(for_its_key ? 1 : 0)
                           .text(fmt::format("{}; {}", refusal.reason, refusal.advice)));
     peer.channel.close();
-    const std::string heard = for_its_key ? "it did not know the token" : refusal.reason;
-    if (options_.on_refusal && heard != refusal_ && !roster_.all_joined())
-      options_.on_refusal(fmt::format("turned a worker away: {}; still waiting for the right one", heard));
-    refusal_ = heard;
   }
 
   void handle(Peer& peer, Unpacker& fields, Clock::time_point now) {
@@ -254,8 +257,10 @@ class LifelineServer::Loop {
         const double seconds = static_cast<double>(fields.number()) / 1000;
         if (failure_) return reply(0);
         Failure failure = roster_.culprit(peer.rank, operation, seconds, address_.text(), now);
-        if (!roster_.all_joined() && !refusal_.empty()) {  // that is why one is missing
-          failure.sentence += fmt::format(" One that came was turned away: {}", refusal_);
+        if (!roster_.all_joined() && !refusals_.empty()) {  // that may be why one is missing
+          const auto its_own = refusals_.find(failure.rank);
+          failure.sentence += fmt::format(" One that came was turned away: {}",
+                                          (its_own != refusals_.end() ? its_own : refusals_.begin())->second);
           failure.exit_code = static_cast<int>(ExitCode::kConfig);
         }
         announce(failure);
@@ -321,7 +326,7 @@ class LifelineServer::Loop {
   Roster roster_;
   KeyValues keys_;
   std::optional<Failure> failure_;
-  std::string refusal_;  ///< the last one
+  std::map<int64_t, std::string> refusals_;  ///< by rank; of those whose place is still free
   std::list<Peer> peers_;
   bool stopping_ = false;
   std::thread thread_;

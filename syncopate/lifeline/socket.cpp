@@ -91,21 +91,17 @@ std::optional<Address> parse_address(std::string_view text) {
 }
 
 bool is_loopback(const Address& address) {
-  try {
-    const Resolved found = resolve(address, 0);
-    for (const addrinfo* where = found.get(); where != nullptr; where = where->ai_next) {
-      if (where->ai_family == AF_INET) {
-        const auto* v4 = reinterpret_cast<const sockaddr_in*>(where->ai_addr);
-        if (ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET) return false;
-      } else if (where->ai_family == AF_INET6) {
-        const auto* v6 = reinterpret_cast<const sockaddr_in6*>(where->ai_addr);
-        if (!IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)) return false;
-      }
+  const Resolved found = resolve(address, 0);
+  for (const addrinfo* where = found.get(); where != nullptr; where = where->ai_next) {
+    if (where->ai_family == AF_INET) {
+      const auto* v4 = reinterpret_cast<const sockaddr_in*>(where->ai_addr);
+      if (ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET) return false;
+    } else if (where->ai_family == AF_INET6) {
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(where->ai_addr);
+      if (!IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)) return false;
     }
-    return true;
-  } catch (const CommError&) {
-    return false;
   }
+  return true;
 }
 
 Socket& Socket::operator=(Socket&& other) noexcept {

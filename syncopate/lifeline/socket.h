@@ -18,7 +18,7 @@ struct Address {
 /// "HOST:PORT" or "[V6]:PORT"; nothing for anything else.
 std::optional<Address> parse_address(std::string_view text);
 
-/// Whether only this machine can reach it; false for a name that cannot be found.
+/// Whether only this machine can reach it. Throws CommError for a name that cannot be found.
 bool is_loopback(const Address& address);
 
 /// Owns a file descriptor.

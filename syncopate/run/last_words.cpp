@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <exception>
 #include <mutex>
+#include <thread>
 #include <typeinfo>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/standard_error.h"
+#include "syncopate/base/text.h"
 
 namespace syncopate::run {
 namespace {
@@ -15,45 +18,48 @@ namespace {
 std::mutex mutex;
 LastWords::Say chosen;  ///< guarded by `mutex`
 
-struct Words {
-  std::string sentence;
-  ExitCode code = ExitCode::kInternal;
-};
-
-Words words_of_current_exception() {
+LastWord word_of_current_exception() {
+  const auto unexpected = [](const std::string& whole) {
+    return LastWord{.sentence = fmt::format("unexpected failure: {}; please report it", first_line(whole)),
+                    .whole = whole};
+  };
   try {
     if (std::current_exception()) throw;
-    return {"unexpected failure: the program was terminated; please report it"};
+    return unexpected("the program was terminated");
   } catch (const Error& error) {
-    return {error.what(), error.code()};
+    return {.sentence = error.what(), .whole = error.what(), .exit_code = static_cast<int>(error.code())};
   } catch (const std::exception& error) {
     // Gloo throws in threads of its own when a peer sends what nobody expects, or goes.
-    const bool connection = std::string(typeid(error).name()).find("4gloo") != std::string::npos;
-    return {connection ? fmt::format("the connection to another rank broke: {}", first_line(error.what()))
-                       : fmt::format("unexpected failure: {}; please report it", first_line(error.what())),
-            connection ? ExitCode::kComm : ExitCode::kInternal};
+    if (std::string(typeid(error).name()).find("4gloo") == std::string::npos) return unexpected(error.what());
+    return {.sentence = fmt::format("the connection to another rank broke: {}", first_line(error.what())),
+            .whole = error.what(),
+            .exit_code = static_cast<int>(ExitCode::kComm)};
   } catch (...) {
-    return {"unexpected failure of an unknown kind; please report it"};
+    return unexpected("an exception of an unknown kind");
   }
 }
 
 [[noreturn]] void terminate() {
-  const Words words = words_of_current_exception();
+  const LastWord word = word_of_current_exception();
   LastWords::Say say;
   {
     const std::lock_guard lock(mutex);
     say = std::move(chosen);
     chosen = nullptr;
   }
-  try {
-    if (say) {
-      say(words.sentence, static_cast<int>(words.code));
-    } else {
-      tell("syncopate: {}", words.sentence);
-    }
-  } catch (...) {  // nothing is left to be done about it
+  std::atomic<bool> done = !say, told = false;
+  if (say) {
+    std::thread([&] {
+      try {
+        told = say(word);
+      } catch (...) {  // nothing is left to be done about it
+      }
+      done = true;
+    }).detach();
   }
-  ::_exit(static_cast<int>(words.code));
+  for (int i = 0; i < 200 && !done; ++i) ::usleep(10000);
+  if (!told) tell("syncopate: {}", word.sentence);
+  ::_exit(word.exit_code);
 }
 
 }  // namespace
@@ -69,7 +75,5 @@ LastWords::~LastWords() {
   const std::lock_guard lock(mutex);
   chosen = nullptr;
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace syncopate::run

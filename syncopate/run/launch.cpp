@@ -179,6 +179,7 @@ std::string log_hint(const LaunchOptions& options, int rank) {
 LaunchResult verdict(const LaunchOptions& options, int rank, int status, const std::string& activity) {
   LaunchResult result;
   result.rank = rank;
+  result.names_log = !log_hint(options, rank).empty();
   if (WIFSIGNALED(status)) {
     result.exit_code = static_cast<int>(ExitCode::kComm);
     result.sentence = fmt::format("rank {} was killed by signal {} ({}) during {}{}", rank, WTERMSIG(status),
@@ -235,14 +236,14 @@ LaunchResult watch(const LaunchOptions& options, Crew& crew, lifeline::LifelineS
     crew.look();
     if (passed_on > 0 && crew.ended_by(signals.last())) {  // one that had not got to catching signals yet
       crew.kill_all();
-      return {static_cast<int>(ExitCode::kInterrupted), -1, ""};
+      return {.exit_code = static_cast<int>(ExitCode::kInterrupted)};
     }
     if (server.failure() || crew.bad_end()) return end_after_failure(options, crew, server);
-    if (!crew.running()) return {crew.worst_code(), -1, ""};
+    if (!crew.running()) return {.exit_code = crew.worst_code()};
     if (signals.count() > passed_on) {
       if (passed_on > 0 || signals.count() > 1) {
         crew.kill_all();
-        return {static_cast<int>(ExitCode::kInterrupted), -1, ""};
+        return {.exit_code = static_cast<int>(ExitCode::kInterrupted)};
       }
       crew.signal_all(signals.last());
       passed_on = 1;

@@ -19,9 +19,10 @@ struct LaunchOptions {
 };
 
 struct LaunchResult {
-  int exit_code = 0;     ///< 4: a rank died or hung; a worker's own code when it failed; 130: interrupted
-  int rank = -1;         ///< whose failure was the first
-  std::string sentence;  ///< the first cause, for the user; empty when there was none
+  int exit_code = 0;       ///< 4: a rank died or hung; a worker's own code when it failed; 130: interrupted
+  int rank = -1;           ///< whose failure was the first
+  std::string sentence{};  ///< the first cause, for the user; empty when there was none
+  bool names_log = false;  ///< the sentence does
 };
 
 /// Runs `workers` copies of the program to their end, with the variables find_world() reads; this process

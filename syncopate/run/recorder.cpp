@@ -117,7 +117,6 @@ bool Recorder::stop_requested() {
 }
 
 parallel::Wishes Recorder::halt(int64_t step, const parallel::Wishes& mine) {
-  if (!membership_.lifeline) return {};
   if ((mine.bits() & ~wished_) != 0) {
     wished_ |= mine.bits();
     membership_.lifeline->wish(mine.bits());

@@ -30,6 +30,7 @@ class Recorder : public train::Listener {
   void saved(int64_t step) override;
   void shares(int64_t step, const std::vector<int64_t>& shares) override;
   bool stop_requested() override;
+  bool can_halt() const override { return membership_.lifeline != nullptr; }
   parallel::Wishes halt(int64_t step, const parallel::Wishes& mine) override;
 
   void begin();  ///< a new run: fresh files

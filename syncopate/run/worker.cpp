@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -14,6 +15,7 @@
 #include "syncopate/base/hash.h"
 #include "syncopate/base/notes.h"
 #include "syncopate/base/process.h"
+#include "syncopate/base/text.h"
 #include "syncopate/base/version.h"
 #include "syncopate/comm/agree.h"
 #include "syncopate/comm/broadcast_text.h"
@@ -60,7 +62,11 @@ class Worker {
     }
     std::optional<LastWords> last_words;
     if (membership_.lifeline) {
-      last_words.emplace([this](const std::string& sentence, int code) { membership_.fail(sentence, code); });
+      last_words.emplace([this](const LastWord& word) {
+        log_whole(word.whole);
+        membership_.fail(word.sentence, word.exit_code);
+        return world_.launcher == "syncopate";  // which reports it once
+      });
     }
     if (membership_.lifeline && options_.give_up) {
       membership_.lifeline->watch(
@@ -78,7 +84,8 @@ class Worker {
       // Whoever noticed first may be a victim: the lifeline knows the cause.
       if (membership_.lifeline) {
         if (const auto failure = membership_.lifeline->await_failure(std::chrono::milliseconds(500))) {
-          throw ReportedError(ExitCode::kComm, failure->for_others());
+          const bool config = failure->exit_code == static_cast<int>(ExitCode::kConfig);
+          throw ReportedError(config ? ExitCode::kConfig : ExitCode::kComm, failure->for_others());
         }
       }
       report(error.what(), error.code());
@@ -103,7 +110,6 @@ class Worker {
   /// Holds a part of the model for the workers, until they have left.
   WorkerResult serve() {
     membership_.status(-1, "serving");
-    membership_.lifeline->stand_aside();
     parallel::ShardServerOptions options = server_options(spec_);
     options.workers = workers();
     const auto fault = spec::parse_fault(spec_.comm.fault);
@@ -171,7 +177,8 @@ class Worker {
   std::string log_whole(const std::string& text) {
     if (folder_.path.empty() || text.find('\n') == std::string::npos) return "";
     const std::filesystem::path log = folder_.path / fmt::format("rank{}.log", world_.rank);
-    std::ofstream(log, std::ios::app) << text << "\n";
+    std::ofstream file(log, std::ios::app);
+    if (!(file << text << std::endl)) return "";
     return log.string();
   }
 
@@ -180,13 +187,21 @@ class Worker {
     throw ReportedError(code, sentence);
   }
 
+  /// The others wait for rank 0 meanwhile: shorter than they do, longer than a holder is silent.
+  std::chrono::milliseconds lock_patience() const {
+    return std::chrono::milliseconds(
+        static_cast<int64_t>(1e3 * std::clamp(0.6 * spec_.comm.timeout, 6.0, 12.0)));
+  }
+
   void choose_folder_together(comm::Group& group) {
     folder_.path = options_.out;
     if (group.rank() == 0 && !options_.folder_is_ready) {
       claimed_ = spec::claim_folder(spec_, {.out = options_.out,
                                             .resume = options_.resume,
                                             .extend = options_.extend,
-                                            .command = options_.command});
+                                            .command = options_.command,
+                                            .patience = lock_patience(),
+                                            .note = options_.note});
       folder_ = claimed_->folder;
       notes_ = claimed_->notes;
     } else if (group.rank() == 0 && options_.resume) {

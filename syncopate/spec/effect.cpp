@@ -80,6 +80,8 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
   if (setting == "optim.plateau_patience" && spec.optim.plateau_factor == 1)
     return "optim.plateau_factor below 1";
   if (setting == "train.balance_every" && !spec.train.balance) return "--balance";
+  static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator"};
+  if (holds(of_files, setting) && spec.task.data.empty()) return "--data";
   if (setting == "model.vocab_size") {
     if (!spec.model.vocab.empty()) return "a vocabulary that is built, not read from --vocab";
     const auto& presets = task_family(spec.task.name).models;
@@ -109,6 +111,16 @@ void require_effect(const RunSpec& spec, const std::vector<std::string>& given) 
   for (const std::string& setting : given) {
     if (const auto why = no_effect(spec, setting)) throw ConfigError("{}; leave it out", *why);
   }
+}
+
+void drop_unheeded(RunSpec& spec, const std::vector<std::string>& given) {
+  RunSpec defaults;
+  const Fields fields = spec.fields(), usual = defaults.fields();
+  std::vector<std::string> unheeded;
+  for (const Fields::Field& field : fields.all()) {
+    if (!holds(given, field.name) && no_effect(spec, field.name)) unheeded.push_back(field.name);
+  }
+  for (const std::string& name : unheeded) fields.set(name, Fields::text_of(usual.find(name)));
 }
 
 void require_effect_on_task(const std::string& task, const std::vector<std::string>& flags) {

@@ -20,6 +20,10 @@ void require_effect(const RunSpec& spec, const std::vector<std::string>& given);
 /// The same of the flags (without dashes) of a command that uses a model of the task.
 void require_effect_on_task(const std::string& task, const std::vector<std::string>& flags);
 
+/// Sets to its default what such a run does not heed, save what was `given`: a recorded spec may be another
+/// strategy's.
+void drop_unheeded(RunSpec& spec, const std::vector<std::string>& given);
+
 /// What to tell about a run of so many steps whose workers would average in the middle of none of them;
 /// empty: nothing.
 std::string rare_averages(const RunSpec& spec, int64_t steps);

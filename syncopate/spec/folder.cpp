@@ -16,9 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// In spec.json, beside the settings.
-constexpr const char* kBegan = "began_with";
-constexpr const char* kExtended = "extended";
+constexpr const char *kBegan = kNotes[0], *kExtended = kNotes[1];
 
 /// Something that could be continued or is worth keeping; what a run left that died before its first
 /// checkpoint is not.
@@ -65,6 +63,10 @@ void keep_global_batch(RunSpec& spec, Json& before) {
 
 fs::path numbered(const fs::path& path, int number) { return fmt::format("{}-{}", path.string(), number); }
 
+fs::path wanted_folder(RunSpec& spec, const FolderRequest& request) {
+  return request.out.empty() ? fs::path("runs") / spec.name() : fs::path(request.out);
+}
+
 struct Difference {
   std::string name;
   Change kind;
@@ -78,7 +80,10 @@ std::vector<Difference> differences(const Json& before, RunSpec spec) {
   std::vector<Difference> found;
   for (const auto& [name, value] : now.items()) {
     const Json old = before.value(name, usual.at(name));
-    if (old != value) found.push_back({name, change_on_resume(name), old, value});
+    if (old == value) continue;
+    // Whoever chooses counts evaluations.
+    const bool counts = name == "train.eval_every" && spec.chooses();
+    found.push_back({name, counts ? Change::kExtends : change_on_resume(name), old, value});
   }
   return found;
 }
@@ -87,7 +92,7 @@ std::vector<Difference> differences(const Json& before, RunSpec spec) {
 
 record::RunFolder choose_folder(RunSpec& spec, const FolderRequest& request) {
   const std::string& out = request.out;
-  const fs::path wanted = out.empty() ? fs::path("runs") / spec.name() : fs::path(out);
+  const fs::path wanted = wanted_folder(spec, request);
   record::RunFolder folder{wanted};
   if (request.resume) {
     // Of the folders that the same settings made, the newest is meant.
@@ -108,12 +113,14 @@ record::RunFolder choose_folder(RunSpec& spec, const FolderRequest& request) {
 }
 
 ClaimedFolder claim_folder(RunSpec& spec, const FolderRequest& request) {
-  const record::RunFolder first = choose_folder(spec, request);
-  record::RunFolder folder = first;
+  record::RunFolder folder = choose_folder(spec, request);
+  const fs::path wanted = wanted_folder(spec, request);
   for (int i = 2;; ++i) {
     const bool fresh = !fs::exists(folder.path);
     std::string holder;
-    auto lock = FolderLock::take(folder.path, {.purpose = request.command}, &holder);
+    auto lock = FolderLock::take(
+        folder.path, {.purpose = request.command, .patience = request.patience, .on_wait = request.note},
+        &holder);
     // Of two runs with the same settings that are started together, the second takes the next name.
     const bool may_move = request.out.empty() && !request.resume;
     if (!lock && !may_move) {
@@ -125,7 +132,8 @@ ClaimedFolder claim_folder(RunSpec& spec, const FolderRequest& request) {
       if (request.resume) claimed.notes = resume_settings(spec, folder, request.extend);
       return claimed;
     }
-    folder.path = numbered(first.path, i);
+    while (holds_run(numbered(wanted, i))) ++i;
+    folder.path = numbered(wanted, i);
   }
 }
 
@@ -194,8 +202,11 @@ void start_folder(const record::RunFolder& folder, RunSpec& spec) {
   } else {
     for (const auto& entry : fs::directory_iterator(folder.path)) {
       const std::string name = entry.path().filename().string();
-      if (name.starts_with("loss_") || name.starts_with("rank") || name.starts_with("best-") ||
-          name.ends_with(".jsonl"))
+      const auto is = [&](const char* start, const char* end) {
+        return name.starts_with(start) && name.ends_with(end);
+      };
+      if (is("loss_", ".txt") || is("rank", ".log") || is("best-", ".safetensors") || name == "steps.jsonl" ||
+          name == "evals.jsonl")
         fs::remove(entry.path());
     }
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -10,12 +12,18 @@
 
 namespace syncopate::spec {
 
+/// What a run notes about itself in spec.json, beside its settings.
+inline constexpr std::array<const char*, 2> kNotes{"began_with", "extended"};
+
 /// What a command says about the folder of its run.
 struct FolderRequest {
   std::string out;        ///< --out; empty: below runs/, named after the settings
   bool resume = false;    ///< --resume
   bool extend = false;    ///< --extend: settings may change that make it another run
   std::string command{};  ///< told to whoever finds the folder in use
+  /// How long a sign of life of a holder on another machine is waited for; `note` is told that it is.
+  std::chrono::milliseconds patience{12000};
+  std::function<void(const std::string&)> note{};
 };
 
 /// The folder a run writes into. A new run gets one that holds none: `out`, where one that holds a run

@@ -7,6 +7,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/spec/folder.h"
 #include "syncopate/spec/tasks.h"
 
 namespace syncopate::spec {
@@ -19,10 +20,10 @@ RunSpec read_spec(const fs::path& path) {
     throw DataError("{} does not hold the settings of a run; give a spec.json, or the folder of a run",
                     file.string());
   }
-  // A run's own notes about it, like began_with, stand beside the settings and have no dot.
-  auto settings = nlohmann::ordered_json::object();
-  for (const auto& item : json.items()) {
-    if (item.key().find('.') != std::string::npos) settings[item.key()] = item.value();
+  auto settings = json;
+  for (const char* note : kNotes) settings.erase(note);
+  if (settings.empty()) {
+    throw DataError("{} holds no settings; give a spec.json, or the folder of a run", file.string());
   }
   RunSpec spec;
   try {

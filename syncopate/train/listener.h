@@ -37,9 +37,10 @@ class Listener {
   /// From the next step on workers have these shares of a global batch.
   virtual void shares(int64_t /*step*/, const std::vector<int64_t>& /*shares*/) {}
   virtual bool stop_requested() { return false; }
-  /// Before step number `step` (from 0), where ranks do not talk in every step: tells the others by another
-  /// way what this one wishes. What all ranks halt for, every one before this very step; nothing: make the
-  /// step.
+  virtual bool can_halt() const { return false; }
+  /// If so, before step number `step` (from 0), where ranks do not talk in every step: tells the others by
+  /// another way what this one wishes. What all ranks halt for, every one before this very step; nothing:
+  /// make the step.
   virtual parallel::Wishes halt(int64_t /*step*/, const parallel::Wishes& /*mine*/) { return {}; }
 };
 

@@ -18,7 +18,7 @@ class LockstepLoop : public Loop {
       return {.done = step, .wishes = called, .epoch = step / parts_.loader.steps_per_epoch()};
     }
     hand_over();  // nothing can be added to them any more
-    TimedStep::Done done = steps_.make({.step = step, .earlier = untold_});
+    TimedStep::Done done = steps_.make({.step = step, .earlier = untold_, .heeds_clock = !halts()});
     if (options_.balance != nullptr) {
       const comm::Meter before = parts_.meter.meter();
       balance(done, step + 1);
@@ -52,7 +52,7 @@ class LockstepLoop : public Loop {
     parts_.strategy.wait_for_exchanges();
     if (!untold_.empty()) {
       parallel::Totals totals(parts_.mesh.world);
-      totals.start({}, untold_, parts_.wishes());
+      totals.start({}, untold_, parts_.wishes(!halts()));
       totals.wait();
       added.wishes = totals.wishes();
       told(totals.earlier(), added);
@@ -68,13 +68,18 @@ class LockstepLoop : public Loop {
   }
 
  private:
+  /// Elsewhere wishes travel with every step.
+  bool halts() const {
+    return parts_.strategy.traits().replicas_differ &&
+           (parts_.mesh.world.size() == 1 || parts_.listener.can_halt());
+  }
+
   /// Where ranks do not talk in every step, what is wished is not left until they do: they halt before the
   /// same step. Nothing: make the step.
   parallel::Wishes halt(int64_t step) {
-    if (!parts_.strategy.traits().replicas_differ) return {};  // wishes travel with every step
+    if (!halts()) return {};
     comm::Group& world = parts_.mesh.world;
-    parallel::Wishes mine = parts_.wishes();
-    if (world.rank() != 0) mine.time_is_up = mine.save = false;  // clocks differ: one decides
+    const parallel::Wishes mine = parts_.wishes(world.rank() == 0);  // clocks differ: one decides
     return world.size() == 1 ? mine : parts_.listener.halt(step, mine);
   }
 

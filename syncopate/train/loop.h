@@ -43,15 +43,16 @@ struct LoopParts {
   const Control& control;
 
   /// This rank's, now.
-  parallel::Wishes wishes() const {
-    return {
-        .stop = listener.stop_requested(), .time_is_up = control.time_is_up(), .save = control.save_is_due()};
+  parallel::Wishes wishes(bool with_clock = true) const {
+    return {.stop = listener.stop_requested(),
+            .time_is_up = with_clock && control.time_is_up(),
+            .save = with_clock && control.save_is_due()};
   }
 };
 
 /// What happened between two moments at which a run can be evaluated and saved.
 struct Advance {
-  int64_t done = 0;         ///< steps of the run so far
+  int64_t done = 0;           ///< steps of the run so far
   parallel::Wishes wishes{};  ///< of all ranks
   bool epoch_ended = false;
   int64_t epoch = 0;

@@ -35,12 +35,13 @@ TimedStep::Done TimedStep::make(const Request& request) {
   for (const tensor::Batch& batch : batches.micro) done.own_examples += batch.size();
   const double lr =
       parts_.schedule.lr(request.step / options_.updates_per_step) * parts_.control.rate_factor();
-  done.result =
-      runner_.step(batches.micro,
-                   {.step = request.step,
-                    .lr = lr,
-                    .noise_key = mix_key(options_.seed, static_cast<uint64_t>(request.step))},
-                   {.phase = phase, .wishes = [&] { return parts_.wishes(); }, .earlier = request.earlier});
+  done.result = runner_.step(batches.micro,
+                             {.step = request.step,
+                              .lr = lr,
+                              .noise_key = mix_key(options_.seed, static_cast<uint64_t>(request.step))},
+                             {.phase = phase,
+                              .wishes = [&] { return parts_.wishes(request.heeds_clock); },
+                              .earlier = request.earlier});
   const double seconds = watch.seconds();
   const comm::Count sent = (parts_.meter.meter() - before).total();
   done.compute_seconds = seconds - data_seconds - sent.seconds;

@@ -17,6 +17,7 @@ class TimedStep {
   struct Request {
     int64_t step = 0;                                ///< its number, from 0
     std::span<const parallel::LocalLoss> earlier{};  ///< see StepHooks
+    bool heeds_clock = true;                         ///< tells the others what the clock says
   };
   struct Done {
     record::StepRecord record;  ///< its loss: of the step's examples that `result` knows of

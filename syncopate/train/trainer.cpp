@@ -56,16 +56,19 @@ TrainResult Trainer::run(bool resume) {
   parts_.loader.seek(first);
   result_.steps = first;
   while (result_.steps < options_.steps && !result_.interrupted && !ends_early()) {
-    const int64_t done = advance();
-    const bool evaluates = options_.eval_every > 0 && done % options_.eval_every == 0;
-    const bool saves = (due(options_.save_every, done) || save_wished_) && done < options_.steps;
+    const int64_t before = result_.steps, done = advance();
+    const bool moved = done > before;  // else all halted before a step
+    const bool evaluates = moved && options_.eval_every > 0 && done % options_.eval_every == 0;
+    const bool saves = ((moved && due(options_.save_every, done)) || save_wished_) && done < options_.steps;
     if (evaluates || epoch_ended_ || saves || result_.interrupted) bring_together();
     if (evaluates) evaluate_now(done);
     if (epoch_ended_) end_of_epoch(done);
     if (saves || result_.interrupted) save(done);
   }
+  const bool stopped = result_.interrupted;
   bring_together();
-  if (!result_.interrupted) {
+  result_.interrupted = stopped;  // a wish that comes now comes too late: the run ends here
+  if (!stopped) {
     evaluate_now(result_.steps);
     // Before the epoch that the steps reached into is closed: a longer run goes on in it.
     if (result_.steps > first) save(result_.steps);
@@ -211,13 +214,14 @@ void Trainer::conclude() {
 }
 
 void Trainer::save(int64_t steps_done) {
+  control_.saved();
   if (options_.checkpoint.empty()) return;
   parts_.listener.phase(steps_done, "checkpoint");
   ValuesPart own("trainer", [this] { return progress(); }, {});
   ReplicaParts replica(trained());
   save_checkpoint(options_.checkpoint, parts_.mesh.world, replica.and_then(own));
   if (best_) best_->saved();
-  control_.saved();
+  control_.saved();  // what it took does not count
   parts_.listener.saved(steps_done);
 }
 

@@ -1,7 +1,9 @@
 #include "syncopate/base/folder_lock.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,7 +18,11 @@ namespace {
 using std::chrono::milliseconds;
 
 FolderLockOptions options(const std::string& purpose, const std::string& host = "here") {
-  return {.purpose = purpose, .beat = milliseconds(50), .patience = milliseconds(400), .host = host};
+  return {.purpose = purpose,
+          .beat = milliseconds(50),
+          .patience = milliseconds(400),
+          .on_wait = {},
+          .host = host};
 }
 
 TEST(FolderLockChild, DISABLED_Main) {
@@ -42,14 +48,11 @@ TEST(FolderLock, IsGivenBackHoweverTheHolderEnds) {
 
 TEST(FolderLock, AnotherMachinesSignOfLifeCountsWhereItsLockDoesNotReach) {
   const test::TempDir folder;
-  const auto foreign = [&] {
-    test::write_text(folder / "LOCK", "process 7 on there since noon UTC: a run\n");
-  };
-  foreign();
+  test::write_text(folder / "LOCK", "process 7 on there since noon UTC: a run\n");
   std::atomic<bool> over = false;
   std::thread alive([&] {
     while (!over) {
-      foreign();
+      ::utimensat(AT_FDCWD, (folder / "LOCK").c_str(), nullptr, 0);
       ::usleep(20000);
     }
   });

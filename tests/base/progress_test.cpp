@@ -45,6 +45,21 @@ TEST(Progress, TheLastStepIsShownOnceAndStays) {
   }
 }
 
+TEST(Progress, WhatIsSaidBetweenDoesNotWipeTheEndAway) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress(Progress::Style::kBar, 40);
+    progress.update(20, 0, kDetails);
+    progress.say("epoch 1");  // wipes the bar
+    progress.finish(20);      // the run ends here: patience, or a time limit
+    progress.say("done");
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t epoch = said.find("epoch 1");
+  ASSERT_NE(epoch, std::string::npos) << said;
+  EXPECT_NE(said.find("step 20/40", epoch), std::string::npos) << said;
+}
+
 TEST(Progress, FollowsTheTerminalWhenItIsResized) {
   const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_GE(master, 0);

@@ -83,7 +83,7 @@ TEST_F(Launchers, SlurmVariablesCountInsideAStep) {
 TEST_F(Launchers, WorkersFlagUnderALauncherIsRefused) {
   const CommandResult result = run_command(after(
       {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3"}, command("run", {"--workers", "2"})));
-  EXPECT_NE(result.exit_code, 0);
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("mpirun has started 3 processes, which are the workers"), std::string::npos)
       << result.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));

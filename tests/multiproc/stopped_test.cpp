@@ -53,6 +53,32 @@ TEST_F(Stopped, SignalsSaveAtAnyRhythm) {
   }
 }
 
+TEST_F(Stopped, BetweenExchangesResumesBitForBit) {
+  const auto command = [&](const std::string& name, const Words& more) {
+    Words all{"--strategy", "local-sgd", "--workers",    "2",    "--set",        "strategy.every=60",
+              "--steps",    "180",       "--eval-every", "1000", "--save-every", "1000"};
+    all.insert(all.end(), more.begin(), more.end());
+    return train_command(data_, folder_ / name, all);
+  };
+  const CommandResult straight = run_command(command("straight", {}));
+  ASSERT_EQ(straight.exit_code, 0) << straight.err;
+  Process run(command("run", {}));
+  ASSERT_TRUE(run.until([&] { return steps(0) > 5; })) << run.err();
+  run.signal(SIGTERM);
+  const CommandResult stopped = run.wait(60);
+  ASSERT_EQ(stopped.exit_code, 130) << stopped.err;
+  EXPECT_NE(steps(0) % 60, 0) << "between exchanges";
+  const CommandResult resumed = run_command(command("run", {"--resume"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  const auto model = [&](const std::string& name) {
+    return read_text(folder_ / name / "model/model.safetensors");
+  };
+  EXPECT_EQ(model("run"), model("straight"));
+  EXPECT_EQ(losses_of(folder_ / "run"), losses_of(folder_ / "straight"));
+  const CommandResult foil = run_command(command("foil", {"--seed", "6"}));
+  EXPECT_NE(model("foil"), model("straight"));
+}
+
 TEST_F(Stopped, AWorkerByHandTakesTheOthersAlong) {
   std::vector<std::unique_ptr<Process>> workers;
   for (const std::string rank : {"0", "1"}) {
@@ -125,6 +151,7 @@ TEST_F(Stopped, AnExceptionThatNobodyCatchesIsOneSentence) {
   const size_t start = result.err.find("syncopate: ");
   ASSERT_NE(start, std::string::npos) << result.err;
   EXPECT_EQ(result.err.substr(start), "syncopate: unexpected failure: made on purpose; please report it\n");
+  EXPECT_NE(read_text(folder_ / "run/rank1.log").find("with a trace behind it"), std::string::npos);
   EXPECT_TRUE(processes_with(folder_.path().string()).empty());
 }
 

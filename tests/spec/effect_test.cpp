@@ -63,7 +63,7 @@ TEST(Effect, TasksOwnTheirSettings) {
   EXPECT_EQ(complaint({"task=supersense", "text=words"}),
             "--text has no effect with the task supersense: it is a setting of csv, mlm, clm; leave it out");
   for (const char* task : {"csv", "mlm", "clm"}) {
-    EXPECT_EQ(complaint({std::string("task=") + task, "text=words"}), "") << task;
+    EXPECT_EQ(complaint({std::string("task=") + task, "text=words", "data=x.csv"}), "") << task;
   }
   EXPECT_NE(complaint({"task=mlm", "label=words"}).find("a setting of csv"), std::string::npos);
   EXPECT_NE(complaint({"task=sst2", "task.whole_words=true"}).find("a setting of mlm"), std::string::npos);

@@ -64,8 +64,9 @@ void add_model_options(Program& program, CLI::App& app, spec::ScoreSpec& spec) {
   in(app.add_option("--stride", spec.stride,
                     "squad: tokens by which the windows of a long text overlap (default: the run's, or 128)"),
      kModelAndData, "INT");
-  in(app.add_option("--seed", spec.seed,
-                    "seed of the masks (mlm) or of sampling (clm) (default: the run's, or 0)"),
+  in(app.add_option(
+         "--seed", spec.seed,
+         "seed of the masks (evaluate, mlm) or of sampling (predict, clm) (default: the run's, or 0)"),
      kModelAndData, "INT");
   add_count(app, "batch-size", spec.batch_size, "examples per batch (auto: depends on the task)")
       ->group(kComputing);

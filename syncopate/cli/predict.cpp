@@ -52,7 +52,8 @@ Command add_predict(Program& program) {
                      "clm: sample from the likeliest tokens with this total probability")
          ->capture_default_str(),
      kAnswers, "FLOAT");
-  app->add_flag("--json", arguments->json, "write to standard output (the default without --out)")
+  app->add_flag("--json", arguments->json,
+                "write to standard output, with --out too (the default without --out)")
       ->group(kOutput);
   in(app->add_option("--out", arguments->out,
                      "write the predictions to this file (default: standard output)"),
@@ -74,11 +75,8 @@ Command add_predict(Program& program) {
     arguments->spec.continuation.seed = arguments->spec.seed;
     std::string lines;
     run::predict(arguments->spec, [&](const std::string& line) {
-      if (arguments->out.empty()) {
-        fmt::print("{}\n", line);
-      } else {
-        lines += line + "\n";
-      }
+      if (arguments->out.empty() || arguments->json) fmt::print("{}\n", line);
+      if (!arguments->out.empty()) lines += line + "\n";
     });
     if (!arguments->out.empty()) write_file_atomically(arguments->out, lines);
     return 0;

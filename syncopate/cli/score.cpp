@@ -4,6 +4,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "syncopate/base/notes.h"
+#include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/model_use.h"
 #include "syncopate/record/record.h"
@@ -56,6 +58,7 @@ Command add_score(Program& program) {
       "macro_f1. The rows that count are those that `evaluate` counts."};
   program.examples[app] = {
       "syncopate score --task squad --data dev-v1.1.json --predictions answers.json --json"};
+  arguments->file.note = [](const std::string& note) { tell("{}", note_line(note)); };
   return [arguments, app] {
     spec::require_effect_on_task(arguments->file.task, given_flags(*app));
     const auto measures = tasks::score_file(arguments->file);

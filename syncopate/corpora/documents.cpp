@@ -69,11 +69,6 @@ Documents part_all(const std::vector<std::string_view>& texts, std::string_view 
   return documents;
 }
 
-bool is_table(const std::filesystem::path& path) {
-  const std::string ending = lower_ending(path);
-  return ending == ".csv" || ending == ".tsv" || ending == ".jsonl" || ending == ".json";
-}
-
 Documents rows_of(const Table& table, const std::string& column) {
   Documents documents;
   const size_t texts = table.column(column.empty() ? "text" : column);
@@ -90,6 +85,11 @@ Documents rows_of(const Table& table, const std::string& column) {
 }
 
 }  // namespace
+
+bool is_table(const std::filesystem::path& path) {
+  const std::string ending = lower_ending(path);
+  return ending == ".csv" || ending == ".tsv" || ending == ".jsonl" || ending == ".json";
+}
 
 Documents part_documents(std::string_view text, std::string_view how) { return part_all({text}, how); }
 

@@ -24,6 +24,9 @@ struct Documents {
 /// paragraph are joined by blanks.
 Documents part_documents(std::string_view text, std::string_view how);
 
+/// Whether the file is a table, by its ending.
+bool is_table(const std::filesystem::path& path);
+
 /// The documents of a text file or, by its ending, a table (one a row, from the column `column`). Of a text
 /// the headers and footers of Project Gutenberg's books are left out and counted. Throws DataError when there
 /// is no text.

@@ -64,13 +64,13 @@ std::vector<char> held_out_for_validation(const std::vector<uint64_t>& keys, dou
   return flags;
 }
 
-std::vector<std::string> hold_out_documents(std::vector<std::string>& documents, double share,
-                                            std::string& unit) {
+HeldOutDocuments hold_out_documents(std::vector<std::string>& documents, double share) {
   if (documents.size() >= kFewDocuments) {
-    unit = "documents";
-    return take_out(documents, flags_of(documents, share));
+    const size_t total = documents.size();
+    std::vector<std::string> taken = take_out(documents, flags_of(documents, share));
+    const size_t count = taken.size();
+    return {.documents = std::move(taken), .unit = "documents", .taken = count, .total = total};
   }
-  unit = "blocks of text";
   std::vector<std::string> blocks;
   std::vector<size_t> document_of;
   for (size_t i = 0; i < documents.size(); ++i) {
@@ -91,7 +91,8 @@ std::vector<std::string> hold_out_documents(std::vector<std::string>& documents,
     }
   }
   documents = std::move(left);
-  return taken;
+  const auto count = static_cast<size_t>(std::count(held.begin(), held.end(), 1));
+  return {.documents = std::move(taken), .unit = "blocks of text", .taken = count, .total = held.size()};
 }
 
 }  // namespace syncopate::corpora

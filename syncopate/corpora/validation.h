@@ -27,10 +27,16 @@ std::vector<Item> take_out(std::vector<Item>& items, const std::vector<char>& fl
   return taken;
 }
 
+/// What hold_out_documents took. The counts are of documents, or of blocks before neighbours are joined.
+struct HeldOutDocuments {
+  std::vector<std::string> documents;
+  std::string unit;  ///< what is counted: "documents" or "blocks of text"
+  size_t taken = 0, total = 0;
+};
+
 /// Holds out documents or, where they are so few that a share of them would be a matter of luck, blocks of
 /// their text; what is left of a document between two of those is a document of its own. Returns what is held
-/// out; `unit` says of what it is a share: "documents" or "blocks of text".
-std::vector<std::string> hold_out_documents(std::vector<std::string>& documents, double share,
-                                            std::string& unit);
+/// out.
+HeldOutDocuments hold_out_documents(std::vector<std::string>& documents, double share);
 
 }  // namespace syncopate::corpora

@@ -29,6 +29,12 @@ Prepared prepare(spec::ScoreSpec spec, bool predict) {
         "--prompt is for texts (classes, mlm, clm); give the examples of {} in a file with --data",
         spec.task);
   }
+  if (!spec.pairs.empty() && spec.prompts.empty()) {
+    throw ConfigError("--prompt-pair goes with --prompt; give the first text of each pair with --prompt");
+  }
+  if (!spec.prompts.empty() && !spec.data.empty()) {
+    throw ConfigError("--prompt and --data exclude each other; give one of them");
+  }
   for (const auto& [name, value] : {std::pair{"--max-length", spec.max_length},
                                     {"--tokens", spec.continuation.tokens},
                                     {"--stride", spec.stride}}) {
@@ -39,8 +45,7 @@ Prepared prepare(spec::ScoreSpec spec, bool predict) {
   const at::Device device = parse_device(spec.device);
   const PrecisionChoice precision = choose_precision(tensor::parse_precision(spec.precision), device);
   set_up_compute(spec.threads > 0 ? static_cast<int>(spec.threads) : default_threads(1));
-  const std::filesystem::path inside = record::RunFolder{spec.model}.model();
-  if (std::filesystem::is_directory(inside)) spec.model = inside.string();
+  spec.model = tasks::model_folder_of(spec.model);
   if (!std::filesystem::is_directory(spec.model)) {
     throw DataError("there is no model folder {}; give the model/ folder of a run or a Hugging Face folder",
                     spec.model);

@@ -210,7 +210,8 @@ void require_training(const RunSpec& spec) {
   const RunSpec::Validation validation = spec.validation();
   if (spec.chooses() && !validation.on()) {
     throw ConfigError(
-        "{} would choose by the test split without a validation split; leave --validation off out",
+        "{} would choose by the test split without a validation split; give a share, --validation 0.05, or "
+        "take --validation off away",
         train.patience > 0  ? "--patience"
         : spec.keeps_best() ? "--keep best"
                             : "optim.plateau_factor");

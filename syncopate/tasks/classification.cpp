@@ -120,18 +120,31 @@ Scoring::Answer answer_with_classes(std::vector<std::string> labels, std::vector
 
 }  // namespace
 
+namespace {
+
+uint64_t key_of(const corpora::TextExample& example) { return corpora::validation_key(example.a, example.b); }
+
+std::vector<uint64_t> keys_of(const std::vector<corpora::TextExample>& examples) {
+  std::vector<uint64_t> keys;
+  for (const corpora::TextExample& example : examples) keys.push_back(key_of(example));
+  return keys;
+}
+
+}  // namespace
+
 TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
   corpora::TextTask task = corpora::load_task(
       text_source(spec.task.name, spec.task.data, spec.task.columns()), corpora::Purpose::kTrain);
-  std::vector<corpora::TextExample> validation = hold_out_validation(
-      task.train, spec,
-      [](const corpora::TextExample& example) { return corpora::validation_key(example.a, example.b); },
-      "examples", task.notes);
+  std::vector<corpora::TextExample> validation =
+      hold_out_validation(task.train, spec, key_of, "examples", task.notes);
   if (const std::string path = spec.validation().path; !path.empty()) {
     corpora::TextSource source = text_source(spec.task.name, path, spec.task.columns());
     source.labels = task.labels;
-    validation = corpora::load_task(source, corpora::Purpose::kEvaluate).test;
+    corpora::TextTask loaded = corpora::load_task(source, corpora::Purpose::kEvaluate);
+    task.notes.insert(task.notes.end(), loaded.notes.begin(), loaded.notes.end());
+    require_other_than_test(keys_of(loaded.test), keys_of(task.test));
+    validation = std::move(loaded.test);
   }
   keep_subset(task.train, spec);
   keep_test_sample(task, spec);

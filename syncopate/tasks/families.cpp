@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
@@ -22,15 +23,28 @@ namespace {
 
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 
+using Make = TaskSetup (*)(const spec::RunSpec& spec, comm::Group& group);
+
+/// What holds for every family, before its data are loaded.
+template <Make make>
+TaskSetup checked(const spec::RunSpec& spec, comm::Group& group) {
+  const std::string path = spec.validation().path;
+  std::error_code unreadable;  // reading says why
+  if (!path.empty() && !std::filesystem::exists(path, unreadable)) {
+    throw ConfigError("--validation is neither a share such as 0.05 nor a file or folder: {}", path);
+  }
+  return make(spec, group);
+}
+
 }  // namespace
 
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies{
-      {"classification", make_classification, score_classification, score_text_labels},
-      {"masked-words", make_masked_words, score_masked_words, nullptr},
-      {"questions", make_questions, score_questions, score_answers},
-      {"next-words", make_next_words, score_next_words, nullptr},
-      {"images", make_images, score_images, score_image_labels},
+      {"classification", checked<make_classification>, score_classification, score_text_labels},
+      {"masked-words", checked<make_masked_words>, score_masked_words, nullptr},
+      {"questions", checked<make_questions>, score_questions, score_answers},
+      {"next-words", checked<make_next_words>, score_next_words, nullptr},
+      {"images", checked<make_images>, score_images, score_image_labels},
   };
   return kFamilies;
 }
@@ -43,22 +57,29 @@ const Family& family_of(const std::string& task) {
   return *found;
 }
 
+std::string model_folder_of(const std::string& path) {
+  const record::RunFolder run{path};
+  if (std::filesystem::is_directory(run.model())) return run.model().string();
+  if (std::filesystem::exists(run.spec()) && !std::filesystem::exists(run.path / "config.json")) {
+    throw DataError(
+        "the run in {0} has not finished and has no model yet; continue it with train --resume --out {0}",
+        path);
+  }
+  return path;
+}
+
 Start find_start(const spec::RunSpec& spec) {
-  const auto model_of_run = [](const std::string& path) {
-    const std::filesystem::path model = record::RunFolder{path}.model();
-    return std::filesystem::is_directory(model) ? model.string() : path;
-  };
   if (!spec.model.init_from.empty()) {
     if (!std::filesystem::is_directory(spec.model.init_from)) {
       throw ConfigError("--init-from {} is neither a run's folder nor a model folder; check the path",
                         spec.model.init_from);
     }
-    return {.folder = model_of_run(spec.model.init_from), .fresh_head = true};
+    return {.folder = model_folder_of(spec.model.init_from), .fresh_head = true};
   }
   const std::string& name = spec.model.name;
   const auto& presets = spec::task_family(spec.task.name).models;
   if (std::find(presets.begin(), presets.end(), name) != presets.end()) return {};
-  if (std::filesystem::is_directory(name)) return {.folder = model_of_run(name), .fresh_head = false};
+  if (std::filesystem::is_directory(name)) return {.folder = model_folder_of(name), .fresh_head = false};
   const std::vector<std::string> all = spec::model_names();
   if (std::find(all.begin(), all.end(), name) != all.end()) {
     throw ConfigError("the model {} does not learn the task {}; choose one of: {}", name, spec.task.name,
@@ -129,6 +150,16 @@ double validation_share(const spec::RunSpec& spec, size_t size) {
 std::string validation_note(size_t held_out, size_t of, const std::string& unit) {
   return fmt::format("{} of {} {} are held out of training as the validation split, by their content",
                      held_out, of, unit);
+}
+
+void require_other_than_test(const std::vector<uint64_t>& validation, const std::vector<uint64_t>& test) {
+  const std::set<uint64_t> chosen_by(validation.begin(), validation.end());
+  for (const uint64_t key : test) {
+    if (!chosen_by.contains(key)) return;
+  }
+  throw ConfigError(
+      "--validation {}; give another file or a share such as 0.05",
+      validation.size() == test.size() ? "is the test split itself" : "holds the whole test split");
 }
 
 std::string fingerprint_of(const std::vector<std::string>& words) {

@@ -22,21 +22,29 @@ train::MakeMetric metric_of(const corpora::ImageTask& task) {
   return train::classification({.classes = static_cast<int64_t>(task.labels.size()), .top = 5, .parts = {}});
 }
 
+std::vector<uint64_t> keys_of(const corpora::ImageSet& images, int64_t size) {
+  const auto bytes = static_cast<size_t>(size);
+  const char* const pixels = reinterpret_cast<const char*>(images.pixels.data());
+  std::vector<uint64_t> keys;
+  for (size_t i = 0; i < images.labels.size(); ++i)
+    keys.push_back(corpora::validation_key({pixels + i * bytes, bytes}));
+  return keys;
+}
+
 /// The images of the validation split, as a test split of their own: held out of `task.train`, or those of a
 /// file; null: it is off.
 std::shared_ptr<const corpora::ImageTask> validation_of(corpora::ImageTask& task, const spec::RunSpec& spec) {
   const spec::RunSpec::Validation validation = spec.validation();
   if (!validation.on()) return nullptr;
   if (!validation.path.empty()) {
-    return std::make_shared<const corpora::ImageTask>(
+    auto loaded = std::make_shared<const corpora::ImageTask>(
         load_images(spec.task.name, validation.path, corpora::Purpose::kEvaluate));
+    task.notes.insert(task.notes.end(), loaded->notes.begin(), loaded->notes.end());
+    require_other_than_test(keys_of(loaded->test, loaded->pixels()), keys_of(task.test, task.pixels()));
+    return loaded;
   }
   const auto image = static_cast<size_t>(task.pixels());
-  std::vector<uint64_t> keys;
-  for (size_t i = 0; i < task.train.labels.size(); ++i) {
-    const char* const pixels = reinterpret_cast<const char*>(task.train.pixels.data());
-    keys.push_back(corpora::validation_key({pixels + i * image, image}));
-  }
+  const std::vector<uint64_t> keys = keys_of(task.train, task.pixels());
   const std::vector<char> held = corpora::held_out_for_validation(keys, validation_share(spec, keys.size()));
   auto made = std::make_shared<corpora::ImageTask>(corpora::ImageTask{.name = task.name,
                                                                       .channels = task.channels,

@@ -23,8 +23,8 @@ std::vector<std::string> validation_of(corpora::Corpus& corpus, const spec::RunS
 std::shared_ptr<const data::Dataset> limited_validation(std::shared_ptr<const data::Dataset> whole,
                                                         const spec::RunSpec& spec);
 
-/// The texts to fill in or continue: --prompt, or the lines of --data that are not empty. Adds to `notes`
-/// what was replaced. Throws DataError when there are none.
+/// The texts to fill in or continue: --prompt, or of --data the lines, or the rows of a table, that are not
+/// empty. Adds to `notes` what was replaced. Throws DataError when there are none.
 std::vector<std::string> prompts_of(const spec::ScoreSpec& spec, std::vector<std::string>& notes);
 
 }  // namespace syncopate::tasks

@@ -26,6 +26,15 @@ std::vector<std::string_view> texts_of(const corpora::SquadTask& task) {
   return texts;
 }
 
+std::vector<uint64_t> keys_of_test(const corpora::SquadTask& task) {
+  std::vector<uint64_t> keys;
+  for (const corpora::Question& question : task.test) {
+    keys.push_back(corpora::validation_key(task.contexts[static_cast<size_t>(question.context)],
+                                           question.id + '\n' + question.question));
+  }
+  return keys;
+}
+
 }  // namespace
 
 corpora::SquadTask load_questions(const std::string& task, const std::string& path, corpora::Purpose purpose,
@@ -47,6 +56,8 @@ TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group) {
       "questions", task.notes);
   if (const std::string path = spec.validation().path; !path.empty()) {
     validation = load_questions(spec.task.name, path, corpora::Purpose::kEvaluate, spec.task.encoding);
+    task.notes.insert(task.notes.end(), validation.notes.begin(), validation.notes.end());
+    require_other_than_test(keys_of_test(validation), keys_of_test(task));
   } else if (!validation.test.empty()) {
     validation.contexts = task.contexts;
   }

@@ -85,6 +85,11 @@ Measures score_labels(const Labelled& truth, const std::string& predictions) {
   return {{"accuracy", all_right / total}, {"macro_f1", f1 / seen}, {"total", total}, {"missing", missing}};
 }
 
+void tell_notes(const PredictionsFile& file, const std::vector<std::string>& notes) {
+  if (!file.note) return;
+  for (const std::string& note : notes) file.note(note);
+}
+
 }  // namespace
 
 Measures score_text_labels(const PredictionsFile& file) {
@@ -93,6 +98,7 @@ Measures score_text_labels(const PredictionsFile& file) {
   // which leaves some out and refuses others. Both keep the order of the file.
   const corpora::TextTask texts = corpora::load_task(source, corpora::Purpose::kPredict);
   const corpora::TextTask counted = corpora::load_task(source, corpora::Purpose::kEvaluate);
+  tell_notes(file, counted.notes);
   Labelled truth{.names = counted.labels, .labels = {}};
   size_t next = 0;
   for (const auto& example : texts.test) {
@@ -106,6 +112,7 @@ Measures score_text_labels(const PredictionsFile& file) {
 
 Measures score_image_labels(const PredictionsFile& file) {
   const corpora::ImageTask images = load_images(file.task, file.data, corpora::Purpose::kEvaluate);
+  tell_notes(file, images.notes);
   return score_labels(
       {.names = images.labels, .labels = {images.test.labels.begin(), images.test.labels.end()}},
       file.predictions);
@@ -114,6 +121,7 @@ Measures score_image_labels(const PredictionsFile& file) {
 Measures score_answers(const PredictionsFile& file) {
   const corpora::SquadTask questions =
       load_questions(file.task, file.data, corpora::Purpose::kEvaluate, file.columns.encoding);
+  tell_notes(file, questions.notes);
   const corpora::SquadScore score =
       corpora::score_predictions(questions.test, corpora::read_predictions(file.predictions));
   return {{"exact_match", score.exact_match},

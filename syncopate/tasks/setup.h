@@ -41,6 +41,7 @@ struct TaskSetup {
 struct PredictionsFile {
   std::string task, data, predictions;
   spec::ColumnSpec columns;
+  std::function<void(const std::string&)> note{};  ///< told what the reader noted; may be empty
 };
 
 /// A trained model and what it is to be scored on or to answer.
@@ -80,6 +81,10 @@ TaskSetup make_questions(const spec::RunSpec& spec, comm::Group& group);
 Scoring score_questions(const spec::ScoreSpec& spec, bool predict);
 TaskSetup make_images(const spec::RunSpec& spec, comm::Group& group);
 Scoring score_images(const spec::ScoreSpec& spec, bool predict);
+
+/// The model of a run's folder; any other folder is the model's own. Throws DataError for a run that has not
+/// finished.
+std::string model_folder_of(const std::string& path);
 
 /// Where a run's model starts: the folder of --init-from or --model, or none for a preset.
 struct Start {
@@ -125,6 +130,10 @@ std::vector<int64_t> chosen_examples(int64_t size, int64_t limit, int64_t seed);
 
 /// For the user: that so many of the training data became the validation split.
 std::string validation_note(size_t held_out, size_t of, const std::string& unit);
+
+/// Throws ConfigError where the validation file holds all of the test split, which would choose then. Both by
+/// corpora::validation_key of their examples, and the test split whole, before task.test_limit.
+void require_other_than_test(const std::vector<uint64_t>& validation, const std::vector<uint64_t>& test);
 
 /// The share of `size` training examples that is held out, where it is: less with --limit, so that it is a
 /// share of what is trained on.

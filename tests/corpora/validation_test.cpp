@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "syncopate/base/error.h"
@@ -49,19 +50,30 @@ TEST(Validation, FewDocumentsAreHeldOutInBlocks) {
   std::string book;
   for (int i = 0; i < 20000; ++i) book += "word" + std::to_string(i) + (i % 10 == 9 ? "\n" : " ");
   std::vector<std::string> documents{book};
-  std::string unit;
-  const std::vector<std::string> taken = hold_out_documents(documents, 0.1, unit);
-  EXPECT_EQ(unit, "blocks of text");
+  const HeldOutDocuments blocks = hold_out_documents(documents, 0.1);
+  const std::vector<std::string>& taken = blocks.documents;
+  EXPECT_EQ(blocks.unit, "blocks of text");
   size_t out = 0, left = 0;
   for (const std::string& text : taken) out += text.size();
   for (const std::string& text : documents) left += text.size();
   EXPECT_EQ(out + left, book.size()) << "nothing is lost";
   EXPECT_NEAR(static_cast<double>(out), 0.1 * static_cast<double>(book.size()), 5000);
   for (const std::string& text : taken) EXPECT_EQ(text.back(), '\n') << "cut at line ends";
+  // Half of the blocks: neighbours are joined, and still counted one by one.
+  EXPECT_NEAR(static_cast<double>(blocks.total), static_cast<double>(book.size()) / 4096, 2);
+  EXPECT_EQ(blocks.taken, static_cast<size_t>(std::llround(0.1 * static_cast<double>(blocks.total))));
+  documents = {book};
+  const HeldOutDocuments half = hold_out_documents(documents, 0.5);
+  EXPECT_EQ(half.total, blocks.total);
+  EXPECT_EQ(half.taken, static_cast<size_t>(std::llround(0.5 * static_cast<double>(half.total))));
+  EXPECT_LT(half.documents.size(), half.taken);
   std::vector<std::string> lines;
   for (int i = 0; i < 200; ++i) lines.push_back("line " + std::to_string(i));
-  EXPECT_EQ(hold_out_documents(lines, 0.1, unit).size(), 20u);
-  EXPECT_EQ(unit, "documents");
+  const HeldOutDocuments some = hold_out_documents(lines, 0.1);
+  EXPECT_EQ(some.documents.size(), 20u);
+  EXPECT_EQ(some.taken, 20u);
+  EXPECT_EQ(some.total, 200u);
+  EXPECT_EQ(some.unit, "documents");
   EXPECT_EQ(lines.size(), 180u);
 }
 

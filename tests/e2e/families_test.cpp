@@ -60,6 +60,11 @@ TEST_F(FamilyCommands, MaskedWords) {
   expect_complaint(run({"predict", "--task", "mlm", "--model", folder_ / "run", "--prompt", "the cat"}), 3,
                    "has no [MASK]");
   expect_complaint(run({"predict", "--task", "mlm", "--model", folder_ / "run"}), 2, "needs a text");
+  write_text(folder_ / "rows.csv", "number|said\n1|the [MASK] sleeps\n2|\n");
+  const CommandResult rows = run({"predict", "--model", folder_ / "run", "--data", folder_ / "rows.csv",
+                                  "--text", "said", "--separator", "|"});
+  ASSERT_EQ(rows.exit_code, 0) << rows.err;
+  EXPECT_EQ(Json::parse(rows.out)["text"], "the [MASK] sleeps");
   expect_complaint(run({"evaluate", "--task", "squad", "--data", data_for("squad") + "/dev.json", "--model",
                         folder_ / "run"}),
                    3, "has no head for questions");
@@ -201,9 +206,11 @@ TEST_F(FamilyCommands, Tables) {
     EXPECT_NEAR(score[measure].get<double>(), result["eval"][measure].get<double>(), 1e-9) << measure;
   // To predict, no labels are needed.
   write_text(folder_ / "new.csv", "text\n\"red, the cat\"\n\"green, the dog\"\n");
-  const CommandResult answered = run({"predict", "--task", "csv", "--data", folder_ / "new.csv", "--text",
-                                      "text", "--model", folder_ / "run", "--out", folder_ / "answers"});
+  const CommandResult answered =
+      run({"predict", "--task", "csv", "--data", folder_ / "new.csv", "--text", "text", "--model",
+           folder_ / "run", "--out", folder_ / "answers", "--json"});
   ASSERT_EQ(answered.exit_code, 0) << answered.err;
+  EXPECT_EQ(answered.out, read_text(folder_ / "answers"));
   const auto lines = read_json_lines(folder_ / "answers");
   ASSERT_EQ(lines.size(), 2u);
   const std::set<std::string> labels{"house", "garden", "river"};

@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
+#include "syncopate/data/subset.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/train/best_model.h"
 #include "tests/contract/ranks.h"
 #include "tests/laws/family_rig.h"
 #include "tests/laws/rig.h"
+#include "tests/support/fixtures.h"
 #include "tests/support/support.h"
 #include "tests/support/tasks.h"
 
@@ -176,6 +178,84 @@ TEST(Validation, IsTheSameForEverySeedAndIsNotTrainedOn) {
     spec.train.patience = 2;
     EXPECT_GT(made().size, 0) << spec.task.name << ": patience chooses";
   }
+}
+
+TEST(Validation, IsNotTheTestSplit) {
+  const TempDir folder;
+  const std::string corpus = small_corpus(folder / "corpus"), squad = small_squad(folder / "squad"),
+                    table = small_table(folder / "table");
+  struct Case {
+    std::string task, data, other;
+  };
+  for (const auto& [task, data, other] : {Case{"mlm", corpus, corpus + "/train.txt"},
+                                          {"clm", corpus, corpus + "/train.txt"},
+                                          {"squad", squad, squad + "/train.json"},
+                                          {"csv", table, table + "/train.csv"},
+                                          {"idx", small_idx(folder / "idx"), ""}}) {
+    spec::RunSpec spec = small_spec(task, data);
+    const auto complaint = [&] {
+      return sentence<ConfigError>([&] {
+        run_ranks(1, [&](comm::Group& group) { tasks::family_of(spec.task.name).make(spec, group); });
+      });
+    };
+    spec.task.validation = data;
+    EXPECT_NE(complaint().find("--validation is the test split itself"), std::string::npos) << task;
+    spec.task.test_limit = 2;
+    EXPECT_NE(complaint().find("--validation is the test split itself"), std::string::npos)
+        << task << ": of which a sample is looked at";
+    spec.task.validation = std::string("5%");
+    EXPECT_NE(complaint().find("neither a share such as 0.05 nor a file or folder: 5%"), std::string::npos)
+        << task;
+    if (other.empty()) continue;
+    spec.task.validation = other;
+    EXPECT_EQ(complaint(), "") << task << ": the foil";
+  }
+  spec::RunSpec spec = small_spec("csv", table + "/train.csv");
+  spec.task.validation = table + "/train.csv";
+  EXPECT_NE(sentence<ConfigError>([&] {
+              run_ranks(1, [&](comm::Group& group) { tasks::family_of("csv").make(spec, group); });
+            }).find("holds the whole test split"),
+            std::string::npos)
+      << "one file, of which a part is the test split";
+}
+
+TEST(Validation, NotesOfItsFileAreTold) {
+  const TempDir folder;
+  spec::RunSpec spec = small_spec("csv", small_table(folder / "table"));
+  const std::string own = read_text(folder / "table" / "train.csv");
+  const std::string label = own.substr(own.rfind(',') + 1);
+  write_text(folder / "more.csv",
+             "text,label\nsome words," + label + (label.ends_with('\n') ? "" : "\n") + "\"\"," + label);
+  spec.task.validation = (folder / "more.csv").string();
+  run_ranks(1, [&](comm::Group& group) {
+    const tasks::TaskSetup setup = tasks::family_of("csv").make(spec, group);
+    EXPECT_EQ(setup.validation->size(), 1);
+    EXPECT_EQ(std::count_if(setup.notes.begin(), setup.notes.end(),
+                            [](const std::string& note) { return note.find("without text") != note.npos; }),
+              1);
+  });
+}
+
+TEST(Validation, OfBlocksIsASampleOfAll) {
+  const TempDir folder;
+  spec::RunSpec spec = small_spec("clm", small_corpus(folder / "corpus"));
+  spec.task.validation = std::string("0.5");
+  const auto ids = [&] {
+    std::pair<int64_t, uint64_t> found;
+    run_ranks(1, [&](comm::Group& group) {
+      const tasks::TaskSetup setup = tasks::family_of("clm").make(spec, group);
+      found = {setup.validation->size(), setup.validation->fingerprint()};
+      if (spec.task.limit == 0) {
+        found.second = data::Subset(setup.validation, tasks::sampled_examples(setup.validation->size(), 2))
+                           .fingerprint();
+      }
+    });
+    return found;
+  };
+  const auto whole = ids();
+  ASSERT_GT(whole.first, 4);
+  spec.task.limit = 4;
+  EXPECT_EQ(ids(), (std::pair<int64_t, uint64_t>{2, whole.second}));
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct Values {
 Values values_of(const CommandText& command, const OptionText& option,
                  const std::vector<CommandText>& commands) {
   Values values{.words = option.choices};
-  for (const char* type : {"PATH", "FILE", "FOLDER", "MODEL"})
-    values.files = values.files || option.type == type;
+  for (const char* type : {"PATH", "FOLDER", "MODEL"}) values.files = values.files || option.type == type;
+  values.files = values.files || option.type.find("FILE") != std::string::npos;  // SHARE|FILE
   if (option.type.empty()) values.files = option.name == "FILE";
   if (option.name == "COMMAND") {
     for (const CommandText& each : commands) values.words.push_back(each.name);

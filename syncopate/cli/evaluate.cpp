@@ -105,9 +105,10 @@ Command add_evaluate(Program& program) {
   CLI::App* app = program.app.add_subcommand("evaluate", "Evaluate a model on test data");
   auto arguments = std::make_shared<Arguments>();
   add_model_options(program, *app, arguments->spec);
-  CLI::Option* documents = app->add_option("--documents", arguments->spec.documents,
-                                           "mlm, clm: what separates documents: a line each, or blank lines "
-                                           "(default: the run's, or auto)");
+  CLI::Option* documents =
+      app->add_option("--documents", arguments->spec.documents,
+                      "mlm, clm: how documents are separated (line: each line is one; blank: "
+                      "by blank lines; default: the run's, or auto)");
   program.choices[documents->group(kModelAndData)->type_name("TEXT")] = {"auto", "line", "blank"};
   app->add_option("--mask-rate", arguments->spec.mask_rate,
                   "mlm: fraction of the words to predict (default: the run's, or 0.15)")

@@ -21,6 +21,7 @@ OptionText text_of(const Program& program, const CLI::Option& option) {
   text.preset = option.get_default_str();
   if (!option.nonpositional()) {
     text.name = option.get_type_name();
+    text.required = option.get_required();
     return text;
   }
   text.name = "--" + option.get_lnames().front();
@@ -75,7 +76,8 @@ std::vector<CommandText> describe_commands(const Program& program) {
 std::string usage_of(const CommandText& command) {
   if (command.name.empty()) return "syncopate COMMAND [options]";
   std::string usage = "syncopate " + command.name;
-  for (const OptionText& place : command.places) usage += fmt::format(" {}", place.name);
+  for (const OptionText& place : command.places)
+    usage += place.required ? " " + place.name : " [" + place.name + "]";
   return usage + " [options]";
 }
 

@@ -15,6 +15,7 @@ struct OptionText {
   std::string help{};
   std::string preset{};  ///< its value where nobody gives one; empty: not said
   std::vector<std::string> choices{};
+  bool required = false;  ///< one that is given by its place
 
   std::string call() const { return type.empty() ? name : name + " " + type; }
   /// The help with the values there are and the default.

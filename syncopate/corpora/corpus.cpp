@@ -77,9 +77,9 @@ uintmax_t bytes_in(const Paths& files) {
 
 /// Says what was left out of files with Project Gutenberg's books.
 std::string books_note(const std::string& files, const Documents& read) {
-  return fmt::format("{}: {} ({:.2g} %) left out as headers and footers of {} by Project Gutenberg", files,
-                     bytes_for_people(static_cast<double>(read.dropped)),
-                     100 * static_cast<double>(read.dropped) / static_cast<double>(read.bytes),
+  const double share = 100 * static_cast<double>(read.dropped) / static_cast<double>(read.bytes);
+  return fmt::format("{}: {} ({:.{}g} %) left out as headers and footers of {} by Project Gutenberg", files,
+                     bytes_for_people(static_cast<double>(read.dropped)), share, share < 10 ? 2 : 3,
                      read.books == 1 ? "a book" : fmt::format("{} books", read.books));
 }
 

@@ -29,12 +29,12 @@ struct Columns {
 size_t required(const Table& table, const std::filesystem::path& path, const std::string& name,
                 const char* option) {
   if (name.empty()) {
-    throw ConfigError("the task csv needs a {0} column: set {0} to one of the columns of {1}: {2}", option,
-                      path.string(), table.column_names());
+    throw ConfigError("the task csv needs a {0} column: set {0} to one of the columns of {1}: {2}{3}", option,
+                      path.string(), table.column_names(), table.separator_hint());
   }
   if (const auto found = table.find_column(name)) return *found;
-  throw ConfigError("{} has no {} column \"{}\"; it has: {}", path.string(), option, name,
-                    table.column_names());
+  throw ConfigError("{} has no {} column \"{}\"; it has: {}{}", path.string(), option, name,
+                    table.column_names(), table.separator_hint());
 }
 
 Columns columns_of(const Table& table, const std::filesystem::path& path, const TextSource& source,
@@ -139,7 +139,7 @@ TextTask load_csv(const TextSource& source, Purpose purpose) {
   task.labels = reader.labels();
   if (files.one_file && purpose == Purpose::kTrain) hold_out_of_one_file(source.path, task);
   task.notes = reader.notes();
-  if (purpose == Purpose::kTrain) task.notes.push_back(class_counts(task));
+  if (purpose == Purpose::kTrain) task.training_notes.push_back(class_counts(task));
   if (reader.skipped() > 0)
     task.notes.push_back(fmt::format("{} rows without text were skipped", reader.skipped()));
   return task;

@@ -153,7 +153,7 @@ TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, 
     if (files.one_file && purpose == Purpose::kTrain) hold_out_of_one_file(path, task);
   }
   task.notes = reader.notes();
-  if (purpose == Purpose::kTrain) task.notes.push_back(class_counts(task));
+  if (purpose == Purpose::kTrain) task.training_notes.push_back(class_counts(task));
   return task;
 }
 

@@ -49,7 +49,8 @@ TableForm Table::form_of(const std::filesystem::path& path, bool quoted_tabs) {
   return quoted_tabs ? TableForm::kTsv : TableForm::kGlue;
 }
 
-Table::Table(const std::filesystem::path& path, TableForm form, const FileForm& file) : path_(path) {
+Table::Table(const std::filesystem::path& path, TableForm form, const FileForm& file)
+    : path_(path), form_(form) {
   const char told = separator_of(file);
   TextFile read = read_text_file(path, "table", file.encoding);
   text_ = std::move(read.text);
@@ -190,8 +191,8 @@ std::optional<size_t> Table::find_column(std::string_view name) const {
 
 size_t Table::column(std::string_view name) const {
   if (const auto found = find_column(name)) return *found;
-  throw DataError("{}:1: the column \"{}\" is missing (there are: {}); add it to the header line",
-                  path_.string(), name, column_names());
+  throw DataError("{}:1: the column \"{}\" is missing (there are: {}); add it to the header line{}",
+                  path_.string(), name, column_names(), separator_hint());
 }
 
 std::string Table::column_names() const {
@@ -201,6 +202,11 @@ std::string Table::column_names() const {
     names.append(names.empty() ? "" : ", ").append(view(place).substr(0, 60));
   }
   return names;
+}
+
+std::string Table::separator_hint() const {
+  if (names_.size() > 1 || form_ == TableForm::kJson) return "";
+  return "; set separator if its columns are not separated by commas or tabs";
 }
 
 std::string Table::where(size_t row) const { return fmt::format("{}:{}", path_.string(), lines_[row]); }

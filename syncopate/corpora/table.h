@@ -40,6 +40,8 @@ class Table {
   }
   std::string where(size_t row) const;  ///< "file:line" of a row's first line
   std::string column_names() const;     ///< "a, b, c", for sentences; cut when it is long
+  /// For the end of a sentence about a column that is missing: what to do where the separator may be wrong.
+  std::string separator_hint() const;
   const std::vector<std::string>& notes() const { return notes_; }  ///< for the user: what was replaced
 
  private:
@@ -54,6 +56,7 @@ class Table {
   void end_row(size_t line, size_t first_cell);
 
   std::filesystem::path path_;
+  TableForm form_;
   std::string text_;  ///< the file, quoted cells unwrapped in place; of JSON the cells one after the other
   std::vector<Place> names_;
   std::vector<Place> cells_;    ///< row after row

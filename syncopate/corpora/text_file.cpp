@@ -5,6 +5,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/gzip.h"
+#include "syncopate/base/letters.h"
 #include "syncopate/text/encoding.h"
 
 namespace syncopate::corpora {
@@ -87,12 +88,15 @@ TextFile read_text_file(const std::filesystem::path& path, std::string_view what
                         const std::string& encoding) {
   std::string bytes = read_plain_or_gzip(path, what);
   refuse_binary(bytes, path);
-  if (encoding == "utf-8" || encoding == "replace") refuse_utf16(bytes, path);
-  text::Decoded decoded = text::decode(std::move(bytes), encoding, path.string());
+  const std::string name = lower_letters(encoding);
+  if (name == "utf-8" || name == "utf8" || name == "replace") refuse_utf16(bytes, path);
+  text::Decoded decoded = text::decode(std::move(bytes), name, path.string());
   TextFile file{.text = std::move(decoded.text), .notes = {}};
   if (decoded.replaced > 0) {
-    file.notes.push_back(fmt::format("{}: {} bytes that are not UTF-8 were replaced by U+FFFD", path.string(),
-                                     decoded.replaced));
+    file.notes.push_back(fmt::format(
+        "{}: {} replaced by U+FFFD", path.string(),
+        decoded.replaced == 1 ? "1 byte that is not UTF-8 was"
+                              : fmt::format("{} bytes that are not UTF-8 were", decoded.replaced)));
   }
   return file;
 }

@@ -29,8 +29,9 @@ struct TextTask {
   std::vector<std::string> labels;  ///< by number
   std::vector<TextExample> train;   ///< empty unless loaded for training
   std::vector<TextExample> test;
-  std::vector<TestPart> parts{};     ///< of the test split, one after the other; empty: it has none
-  std::vector<std::string> notes{};  ///< sentences for the user: what was skipped
+  std::vector<TestPart> parts{};              ///< of the test split, one after the other; empty: it has none
+  std::vector<std::string> notes{};           ///< sentences for the user: what was skipped
+  std::vector<std::string> training_notes{};  ///< about what is trained on: for who trains
 };
 
 /// What a task is loaded for.

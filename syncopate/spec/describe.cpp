@@ -42,7 +42,10 @@ void RunSpec::Task::describe(Fields& fields) {
       .takes("SHARE|FILE");
   fields.add("mask_rate", mask_rate, "mlm: fraction of the words that are masked");
   fields.add("whole_words", whole_words, "mlm: mask all pieces of a word together");
-  fields.add("documents", documents, "mlm, clm: what separates documents: a line each, or blank lines")
+  fields
+      .add("documents", documents,
+           "mlm, clm: how documents are separated (line: each line is one; blank: by blank lines; auto: as "
+           "found)")
       .one_of({"auto", "line", "blank"});
   fields.add("stride", stride, "squad: tokens by which the windows of a long text overlap");
   fields.add("augment", augment, "images: random crops and flips in training");
@@ -50,7 +53,7 @@ void RunSpec::Task::describe(Fields& fields) {
 
 void RunSpec::Model::describe(Fields& fields) {
   fields
-      .add("name", name, "a preset, or a Hugging Face folder (default: the smallest preset of the task)",
+      .add("name", name, "a Hugging Face folder, or a preset (default: the smallest preset of the task)",
            "model")
       .takes("MODEL")
       .one_of(model_names());
@@ -69,7 +72,8 @@ void RunSpec::Model::describe(Fields& fields) {
   fields.add("inner_dropout", inner_dropout, "dropout inside the feed-forward block; BERT has none");
   fields
       .add("batch_norm", batch_norm,
-           "images: batch-norm statistics: each worker's own, rank 0's or synchronised")
+           "images: whose batch-norm statistics (local: each worker's own; broadcast: rank 0's; sync: those "
+           "of all)")
       .one_of({"local", "broadcast", "sync"});
 }
 
@@ -188,8 +192,7 @@ void RunSpec::Train::describe(Fields& fields) {
   fields.add("patience", patience, "stop after N evaluations without improvement", "patience").zero_is("off");
   fields
       .add("keep", keep,
-           "which model is the result: the last, the best by the validation split, or auto (best with "
-           "--patience, else last)",
+           "which model is the result (best: by the validation split; auto: best with --patience, else last)",
            "keep")
       .takes("WHICH")
       .one_of({"auto", "last", "best"});

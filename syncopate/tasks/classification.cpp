@@ -159,6 +159,7 @@ TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group) {
   model.name_labels(task.labels);
   made.notes = std::move(loaded.notes);
   made.notes.insert(made.notes.end(), task.notes.begin(), task.notes.end());
+  made.notes.insert(made.notes.end(), task.training_notes.begin(), task.training_notes.end());
   made.model = std::move(loaded.model);
   made.train = std::make_shared<data::TextDataset>(task.train, *tokenizer, max_length);
   made.test = std::make_shared<data::TextDataset>(task.test, *tokenizer, max_length);

@@ -92,6 +92,11 @@ TEST(Help, FitsTheTerminal) {
   EXPECT_EQ(seen.size(), 2u);
 }
 
+TEST(Help, UsageSaysWhatMayBeLeftOut) {
+  EXPECT_EQ(usage_of(WholeProgram().text("compare")), "syncopate compare FILE [options]");
+  EXPECT_EQ(usage_of(WholeProgram().text("tokenize")), "syncopate tokenize [FILE] [options]");
+}
+
 TEST(Help, ThereIsAnExampleForEveryCommand) {
   for (const CommandText& command : describe_commands(WholeProgram().program))
     EXPECT_FALSE(command.examples.empty()) << command.name;
@@ -107,12 +112,16 @@ TEST(Manual, DescribesEveryCommandAndSetting) {
   for (const std::string_view line : split(page, '\n')) EXPECT_FALSE(line.starts_with("'")) << line;
 }
 
+bool there_is(const std::string& program) {
+  return test::run_command({"/bin/sh", "-c", "command -v " + program + " > /dev/null"}).exit_code == 0;
+}
+
 TEST(Manual, RoffHasNothingToComplainAbout) {
+  if (!there_is("groff")) GTEST_SKIP() << "needs groff";
   const test::TempDir folder;
   test::write_text(folder / "syncopate.1", manual(WholeProgram().program));
   const std::string page = (folder / "syncopate.1").string();
-  const test::CommandResult checked = test::run_command(
-      {"/bin/sh", "-c", "if command -v groff > /dev/null; then groff -man -ww -Tutf8 -z '" + page + "'; fi"});
+  const test::CommandResult checked = test::run_command({"groff", "-man", "-ww", "-Tutf8", "-z", page});
   EXPECT_EQ(checked.exit_code, 0);
   EXPECT_EQ(checked.err, "");
 }
@@ -149,7 +158,29 @@ TEST(Completion, BashOffersCommandsOptionsAndValues) {
   EXPECT_EQ(offered(script, {"syncopate", "completion", "z"}), Set{"zsh"});
   const std::string start = (folder / "com").string();
   EXPECT_EQ(offered(script, {"syncopate", "train", "--data", start}), Set{script}) << "a file";
+  EXPECT_EQ(offered(script, {"syncopate", "train", "--validation", start}), Set{script}) << "or a share";
   EXPECT_EQ(offered(script, {"syncopate", "train", "--lr", start}), Set{}) << "a number is no file";
+}
+
+/// Lets a shell read a script without running it.
+void expect_readable(const std::string& shell, const std::string& script) {
+  const test::TempDir folder;
+  test::write_text(folder / "completion", script);
+  const test::CommandResult read = test::run_command({shell, "-n", (folder / "completion").string()});
+  EXPECT_EQ(read.exit_code, 0);
+  EXPECT_EQ(read.err, "");
+  test::write_text(folder / "torn", script + "\nif '\n");
+  EXPECT_NE(test::run_command({shell, "-n", (folder / "torn").string()}).exit_code, 0) << "the foil";
+}
+
+TEST(Completion, ZshReadsItsScript) {
+  if (!there_is("zsh")) GTEST_SKIP() << "needs zsh";
+  expect_readable("zsh", zsh_completion(WholeProgram().program));
+}
+
+TEST(Completion, FishReadsItsScript) {
+  if (!there_is("fish")) GTEST_SKIP() << "needs fish";
+  expect_readable("fish", fish_completion(WholeProgram().program));
 }
 
 TEST(Completion, EveryShellKnowsEveryOption) {

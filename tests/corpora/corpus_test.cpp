@@ -140,6 +140,8 @@ TEST(Corpus, ReadsEveryBookOfAFileAndSaysWhatItLeftOut) {
   EXPECT_TRUE(both.notes[0].starts_with("warning: " + (folder / "both.txt").string() + ": "))
       << both.notes[0];
   EXPECT_TRUE(noted(both, "left out as headers and footers of 2 books by Project Gutenberg"));
+  write_text(folder / "both.txt", book("A", "\na line\n") + numbered("Project Gutenberg's licence ", 3000));
+  EXPECT_TRUE(noted(load_corpus({.path = folder / "both.txt"}, Purpose::kEvaluate), "(100 %) left out"));
   write_text(folder / "both.txt", book("A", numbered("a line of the first book ", 3000)) + book("B", second));
   const Corpus large = load_corpus({.path = folder / "both.txt"}, Purpose::kEvaluate);
   ASSERT_EQ(large.notes.size(), 1U) << "less than a tenth is no warning";

@@ -44,7 +44,7 @@ TEST_F(Csv, LabelsComeFromTheTrainingFile) {
   EXPECT_EQ(numbers.train[0].label, 2);
   EXPECT_EQ(numbers.test[0].a, "x, y");
   EXPECT_EQ(numbers.test[0].label, 1);
-  EXPECT_EQ(numbers.notes, Labels{"classes in the training data: -1 (1), 9 (1), 10 (2)"});
+  EXPECT_EQ(numbers.training_notes, Labels{"classes in the training data: -1 (1), 9 (1), 10 (2)"});
   EXPECT_TRUE(load(Purpose::kEvaluate).notes.empty());
   write("train.csv", "kind,text\n10,a\n9,b\nx,c\n");
   EXPECT_EQ(load().labels, (Labels{"10", "9", "x"})) << "else as texts";
@@ -119,7 +119,8 @@ TEST_F(Csv, ChecksWhatTheLabelsAre) {
   EXPECT_NE(load().notes[0].find("the labels \"B\" and \"b\" differ by upper and lower case alone"),
             std::string::npos);
   write("train.csv", "kind,text\na,x\nb,y\nc,z\n");
-  EXPECT_EQ(load().notes, Labels{"classes in the training data: a (1), b (1), c (1)"}) << "the foil";
+  EXPECT_EQ(load().training_notes, Labels{"classes in the training data: a (1), b (1), c (1)"});
+  EXPECT_EQ(load().notes, Labels{}) << "the foil";
 }
 
 TEST_F(Csv, ReadsJsonArraysSemicolonsAndGzip) {
@@ -170,6 +171,10 @@ TEST_F(Csv, RejectsMissingColumns) {
   source_.text = "tweet";
   EXPECT_EQ(fault<ConfigError>(),
             source_.path.string() + " has no text column \"tweet\"; it has: kind, text");
+  write("y.csv", "kind|text\n0|a\n");
+  source_.path = folder_ / "y.csv";
+  EXPECT_NE(fault<ConfigError>().find("it has: kind|text; set separator if"), std::string::npos);
+  source_.path = folder_ / "x.csv";
   source_.text = "text";
   source_.text_pair = "other";
   EXPECT_NE(fault<ConfigError>().find("has no text_pair column \"other\"; it has: kind, text"),

@@ -54,9 +54,10 @@ TEST(Glue, ReadsHuggingFacesColumnsAndNumbers) {
   EXPECT_EQ(task.train[1].label, 0) << "entailment";
   ASSERT_EQ(task.test.size(), 2U);
   EXPECT_EQ(task.test[1].label, 1);
-  EXPECT_EQ(task.notes, (std::vector<std::string>{
-                            "1 rows without a gold label were skipped",
-                            "classes in the training data: entailment (1), neutral (0), contradiction (1)"}));
+  EXPECT_EQ(task.notes, std::vector<std::string>{"1 rows without a gold label were skipped"});
+  EXPECT_EQ(task.training_notes,
+            std::vector<std::string>{
+                "classes in the training data: entailment (1), neutral (0), contradiction (1)"});
   EXPECT_EQ(load_task({"mnli", folder / "train.jsonl"}, Purpose::kPredict).test[1].label, -1);
   write_text(folder / "x.jsonl", "{\"sentence1\": \"A\", \"sentence2\": \"B\", \"label\": 3}\n");
   EXPECT_NE(sentence<DataError>([&] {

@@ -167,6 +167,15 @@ TEST_F(Squad, ReportsMissingFields) {
             "file, as its data path");
 }
 
+TEST(SquadParquet, IsRefusedWithWhatIsNeeded) {
+  const test::TempDir folder;
+  test::write_text(folder / "train-00000.parquet", "PAR1 and so on");
+  for (const std::filesystem::path& path : {folder.path(), folder / "train-00000.parquet"}) {
+    const std::string said = test::sentence<DataError>([&] { load_squad(path, Purpose::kTrain); });
+    EXPECT_NE(said.find("give SQuAD's own JSON"), std::string::npos) << said;
+  }
+}
+
 TEST_F(Squad, WriteAndReadRoundTrip) {
   Json impossible = question("none", Json::array());
   impossible["is_impossible"] = true;

@@ -152,6 +152,11 @@ TEST_F(Tables, RejectsBadFilesWithLineNumbers) {
               read(TableForm::kCsv, "a,b\n1,2\n").column("c");
             }).substr(folder_.path().string().size()),
             "/x:1: the column \"c\" is missing (there are: a, b); add it to the header line");
+  for (const TableForm form : {TableForm::kCsv, TableForm::kTsv, TableForm::kGlue}) {
+    EXPECT_TRUE(sentence<DataError>([&] {
+                  read(form, "a|b\n1|2\n").column("a");
+                }).ends_with("; set separator if its columns are not separated by commas or tabs"));
+  }
 }
 
 TEST_F(Tables, FormatFollowsTheExtension) {

@@ -70,6 +70,7 @@ TEST_F(TextFiles, RefusesWhatIsNoText) {
   says(wide, "set encoding to utf-16le");
   says('\0' + wide.substr(0, 9), "set encoding to utf-16be");
   EXPECT_EQ(read(wide, "utf-16le"), "abcd\n");
+  EXPECT_EQ(test::sentence<DataError>([&] { read(wide, "UTF-8"); }), fault(wide)) << "in any case";
   says("PAR1 and so on", "is a Parquet file, which is not read; convert it: python3 -c \"import pandas;");
   says("PK\x03\x04", "is a zip archive or a spreadsheet, not a text file");
   says(std::string("a\nb\0c and more text than zeros", 31),

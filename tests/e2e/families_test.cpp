@@ -223,7 +223,7 @@ TEST_F(FamilyCommands, Tables) {
   };
   EXPECT_EQ(evaluate("latin-1").exit_code, 0) << evaluate("latin-1").err;
   EXPECT_NE(evaluate("replace").err.find("note: " + (folder_ / "other.csv.gz").string() +
-                                         ": 1 bytes that are not UTF-8 were replaced"),
+                                         ": 1 byte that is not UTF-8 was replaced"),
             std::string::npos);
   expect_complaint(evaluate("utf-8"), 3, "other.csv.gz:2: byte 25 of the file (0xe9) is not UTF-8");
 }

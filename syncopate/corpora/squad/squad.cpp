@@ -1,6 +1,7 @@
 #include "syncopate/corpora/squad/squad.h"
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
@@ -121,6 +122,22 @@ class Reader {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
+/// Parquet files hold the questions as flat rows: converted, they would still not be in SQuAD's form.
+void refuse_parquet_questions(const std::filesystem::path& path) {
+  std::error_code unreadable;  // reading says why
+  bool parquet = false;
+  if (std::filesystem::is_directory(path, unreadable)) {
+    parquet = files_with_ending(path, {".json"}).empty() && !files_with_ending(path, {".parquet"}).empty();
+  } else {
+    std::string magic(4, '\0');
+    parquet = std::ifstream(path, std::ios::binary).read(magic.data(), 4) && magic == "PAR1";
+  }
+  if (!parquet) return;
+  throw DataError(
+      "{} is in Parquet, which is not read; give SQuAD's own JSON, train-v1.1.json and dev-v1.1.json",
+      path.string());
+}
+
 /// Holds out the questions of a tenth of the paragraphs, those with the smallest hash.
 void hold_out_paragraphs(const std::filesystem::path& path, SquadTask& task) {
   if (task.contexts.size() < 2) {
@@ -173,6 +190,7 @@ SquadTask load_squad(const std::filesystem::path& path, Purpose purpose, const s
   constexpr const char* kForm = "a folder with train-v1.1.json and dev-v1.1.json, or a single file,";
   if (path.empty()) throw ConfigError("the task squad needs data: give {} as its data path", kForm);
   require_data(path, kForm);
+  refuse_parquet_questions(path);
   const SplitFiles files = find_splits(path, {".json"}, purpose);
   SquadTask task{.name = "squad", .contexts = {}, .train = {}, .test = {}, .notes = {}};
   Reader reader(task, purpose != Purpose::kPredict, encoding);

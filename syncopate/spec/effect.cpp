@@ -81,7 +81,7 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
     return "optim.plateau_factor below 1";
   if (setting == "train.balance_every" && !spec.train.balance) return "--balance";
   static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator"};
-  if (holds(of_files, setting) && spec.task.data.empty()) return "--data";
+  if (holds(of_files, setting) && spec.task.data.empty() && spec.validation().path.empty()) return "--data";
   if (setting == "model.vocab_size") {
     if (!spec.model.vocab.empty()) return "a vocabulary that is built, not read from --vocab";
     const auto& presets = task_family(spec.task.name).models;

@@ -59,12 +59,28 @@ TEST(Effect, CodecsOptimizersAndSchedulesOwnTheirSettings) {
   EXPECT_EQ(complaint({"lr_scaling=sqrt", "base_batch=64"}), "");
 }
 
+TEST(Effect, ARecordedSpecKeepsWhatTheRunStillHeeds) {
+  RunSpec spec;
+  spec.optim.name = std::string("adamw");
+  spec.optim.nesterov = true;  // as an sgd run recorded it
+  spec.optim.lr = 0.25;
+  spec.strategy.every = 16;  // as local-sgd did
+  drop_unheeded(spec, {});
+  EXPECT_FALSE(spec.optim.nesterov);
+  EXPECT_EQ(spec.strategy.every, RunSpec().strategy.every);
+  EXPECT_EQ(spec.optim.lr, 0.25) << "every optimizer heeds it";
+  spec.strategy.every = 16;
+  drop_unheeded(spec, {"strategy.every"});
+  EXPECT_EQ(spec.strategy.every, 16) << "what somebody gave is refused, not dropped";
+}
+
 TEST(Effect, TasksOwnTheirSettings) {
   EXPECT_EQ(complaint({"task=supersense", "text=words"}),
             "--text has no effect with the task supersense: it is a setting of csv, mlm, clm; leave it out");
   for (const char* task : {"csv", "mlm", "clm"}) {
     EXPECT_EQ(complaint({std::string("task=") + task, "text=words", "data=x.csv"}), "") << task;
   }
+  EXPECT_NE(complaint({"task=mlm", "encoding=latin-1"}).find("it needs --data"), std::string::npos);
   EXPECT_NE(complaint({"task=mlm", "label=words"}).find("a setting of csv"), std::string::npos);
   EXPECT_NE(complaint({"task=sst2", "task.whole_words=true"}).find("a setting of mlm"), std::string::npos);
   EXPECT_NE(complaint({"task=rte", "task.augment=false"}).find("a setting of cifar10, idx"),

@@ -80,11 +80,44 @@ TEST_F(ResumedSettings, WhatDecidesNothingIsSaidAndThatIsAll) {
   EXPECT_TRUE(notes_.empty()) << "the foil: nothing changed";
 }
 
+TEST_F(ResumedSettings, EvaluationsCountWhereSomethingChooses) {
+  RunSpec often = asked(2, 16);
+  often.train.eval_every = std::string("10");
+  EXPECT_EQ(complaint(often), "");
+  RunSpec chooses = often;
+  chooses.train.patience = 3;
+  extend_ = true;
+  ASSERT_EQ(complaint(chooses), "");
+  extend_ = false;
+  chooses.train.eval_every = std::string("20");
+  EXPECT_NE(complaint(chooses).find("train.eval_every was \"10\" and is \"20\" now; add --extend"),
+            std::string::npos)
+      << complaint(chooses);
+}
+
 TEST_F(ResumedSettings, WhatDoesNotFitIsRefusedWhateverIsSaid) {
   extend_ = true;
   RunSpec other = asked(2, 16);
   other.strategy.name = std::string("local-sgd");
   EXPECT_NE(complaint(other).find("--init-from"), std::string::npos) << complaint(other);
+}
+
+TEST(ClaimedFolders, OfTwoRunsStartedTogetherTheSecondTakesTheNextName) {
+  const test::TempDir folder;
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  {
+    RunSpec spec;
+    const std::string name = "runs/" + spec.name();
+    for (const char* file : {"spec.json", "DONE"}) {
+      std::filesystem::create_directories(name);
+      test::write_text(std::filesystem::path(name) / file, "{}");
+    }
+    const ClaimedFolder first = claim_folder(spec, {}), second = claim_folder(spec, {});
+    EXPECT_EQ(first.folder.path.string(), name + "-2");
+    EXPECT_EQ(second.folder.path.string(), name + "-3");
+  }
+  std::filesystem::current_path(here);
 }
 
 TEST(ClaimedFolders, AreOneProcessAtATime) {

@@ -81,6 +81,17 @@ TEST_F(Recorded, AModelThatNoRunTrainedNeedsItsTask) {
   EXPECT_EQ(run_of_model(folder_ / "bert"), std::nullopt) << "only model/ belongs to the folder around it";
 }
 
+TEST_F(Recorded, WhatIsNoSettingIsRefused) {
+  const auto read = [&](const std::string& text) {
+    test::write_text(folder_ / "written.json", text);
+    return read_spec(folder_ / "written.json");
+  };
+  EXPECT_EQ(read("{\"optim.lr\": 0.5, \"extended\": []}").optim.lr, 0.5);
+  EXPECT_THROW(read("{\"optim.rate\": 0.5}"), DataError);
+  EXPECT_THROW(read("{\"note\": 1, \"optim.lr\": 0.5}"), DataError) << "not a run's own note";
+  EXPECT_THROW(read("{}"), DataError);
+}
+
 TEST_F(Recorded, OfTwoWaysToSayItTheGivenOneHolds) {
   RunSpec spec = trained_;
   spec.train.epochs = 2;

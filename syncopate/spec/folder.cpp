@@ -124,6 +124,8 @@ ClaimedFolder claim_folder(RunSpec& spec, const FolderRequest& request) {
     // Of two runs with the same settings that are started together, the second takes the next name.
     const bool may_move = request.out.empty() && !request.resume;
     if (!lock && !may_move) {
+      constexpr size_t kShown = 140;  // enough to know it by; LOCK has the whole command
+      if (holder.size() > kShown) holder = holder.substr(0, kShown) + " …";
       throw ConfigError("{} is in use by {}; wait until that run is done, stop it, or choose another --out",
                         folder.path.string(), holder);
     }

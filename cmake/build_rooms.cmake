@@ -28,6 +28,12 @@ foreach(room ${SYNCOPATE_ROOMS})
       target_precompile_headers(room_${room} REUSE_FROM syncopate_pch)
     endif()
   endif()
+  if(room STREQUAL "cli")  # CLI11's header costs as much as torch's
+    target_precompile_headers(room_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
+  endif()
+  if(room IN_LIST SYNCOPATE_COLD_ROOMS)  # templates of CLI11 and JSON take long to optimise, and nobody waits for them
+    target_compile_options(room_${room} PRIVATE -O1)
+  endif()
   if(NOT room STREQUAL "cli")
     list(APPEND SYNCOPATE_OBJECTS $<TARGET_OBJECTS:room_${room}>)
   endif()

@@ -3,6 +3,8 @@
 # Rooms marked paper never see torch.
 set(SYNCOPATE_ROOMS base record spec text corpora lifeline report tensor comm codec nn data optim parallel train tasks run
                     library lab cli)
+# Rooms that read, write and compose; what computes is elsewhere.
+set(SYNCOPATE_COLD_ROOMS record spec lifeline report tasks run library lab cli)
 set(SYNCOPATE_PAPER_ROOMS base record spec text corpora lifeline report)
 
 set(ROOM_base "")

@@ -55,8 +55,8 @@ TEST_F(Stopped, SignalsSaveAtAnyRhythm) {
 
 TEST_F(Stopped, BetweenExchangesResumesBitForBit) {
   const auto command = [&](const std::string& name, const Words& more) {
-    Words all{"--strategy", "local-sgd", "--workers",    "2",    "--set",        "strategy.every=60",
-              "--steps",    "180",       "--eval-every", "1000", "--save-every", "1000"};
+    Words all{"--strategy", "local-sgd", "--workers",    "2",    "--set",        "strategy.every=40",
+              "--steps",    "120",       "--eval-every", "1000", "--save-every", "1000"};
     all.insert(all.end(), more.begin(), more.end());
     return train_command(data_, folder_ / name, all);
   };
@@ -67,7 +67,7 @@ TEST_F(Stopped, BetweenExchangesResumesBitForBit) {
   run.signal(SIGTERM);
   const CommandResult stopped = run.wait(60);
   ASSERT_EQ(stopped.exit_code, 130) << stopped.err;
-  EXPECT_NE(steps(0) % 60, 0) << "between exchanges";
+  EXPECT_NE(steps(0) % 40, 0) << "between exchanges";
   const CommandResult resumed = run_command(command("run", {"--resume"}));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   const auto model = [&](const std::string& name) {

@@ -67,7 +67,6 @@ TEST_F(Stopped, BetweenExchangesResumesBitForBit) {
   run.signal(SIGTERM);
   const CommandResult stopped = run.wait(60);
   ASSERT_EQ(stopped.exit_code, 130) << stopped.err;
-  EXPECT_NE(steps(0) % 40, 0) << "between exchanges";
   const CommandResult resumed = run_command(command("run", {"--resume"}));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   const auto model = [&](const std::string& name) {

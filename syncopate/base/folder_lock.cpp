@@ -40,7 +40,7 @@ std::string read_line(int fd) {
   std::array<char, 4096> text{};
   const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
   const std::string_view whole(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
-  return std::string(whole.substr(0, whole.find('\n')));
+  return first_line(whole);
 }
 
 /// "process PID on HOST since ...": the host; empty where the line is not ours.

@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
 #include "syncopate/comm/gloo_store.h"
 #include "syncopate/comm/gloo_work.h"
 #include "syncopate/comm/inproc.h"
@@ -74,7 +75,7 @@ Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
   } catch (const std::exception& error) {
     waits->lifeline()->check();
     throw CommError("rank {} cannot connect to the others from {}: {}", place.rank, place.address,
-                    std::string(error.what()).substr(0, std::string(error.what()).find('\n')));
+                    first_line(error.what()));
   }
 }
 

@@ -49,8 +49,6 @@ struct Shared {
 
 /// Takes back what the row does not heed: it is there for others, and must not make this one another run.
 void drop_unheeded(Shared& shared, spec::RunSpec& row) {
-  spec::RunSpec defaults;
-  const Fields fields = row.fields(), unset = defaults.fields();
   Names unheeded;
   for (const std::string& name : shared.given) {
     if (const auto why = spec::no_effect(row, name)) {
@@ -60,7 +58,7 @@ void drop_unheeded(Shared& shared, spec::RunSpec& row) {
       shared.heeded.insert(name);
     }
   }
-  for (const std::string& name : unheeded) fields.set(name, Fields::text_of(unset.find(name)));
+  spec::set_to_defaults(row, unheeded);
 }
 
 /// One [[phase]] or [[row]]: `shared` settings, then its own.

@@ -115,11 +115,10 @@ Connection connect_by_agent(const RendezvousPoint& point, const Attendant& who,
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string text = error.what();
     throw CommError(
         "rank {} cannot use torchrun's store at {}: {}; set a rendezvous address (master HOST:PORT) with a "
         "free port",
-        who.rank, point.address.text(), text.substr(0, text.find('\n')));
+        who.rank, point.address.text(), first_line(error.what()));
   }
 }
 

@@ -113,14 +113,19 @@ void require_effect(const RunSpec& spec, const std::vector<std::string>& given) 
   }
 }
 
-void drop_unheeded(RunSpec& spec, const std::vector<std::string>& given) {
+void set_to_defaults(RunSpec& spec, const std::vector<std::string>& names) {
   RunSpec defaults;
   const Fields fields = spec.fields(), usual = defaults.fields();
+  for (const std::string& name : names) fields.set(name, Fields::text_of(usual.find(name)));
+}
+
+void drop_unheeded(RunSpec& spec, const std::vector<std::string>& given) {
   std::vector<std::string> unheeded;
+  const Fields fields = spec.fields();
   for (const Fields::Field& field : fields.all()) {
     if (!holds(given, field.name) && no_effect(spec, field.name)) unheeded.push_back(field.name);
   }
-  for (const std::string& name : unheeded) fields.set(name, Fields::text_of(usual.find(name)));
+  set_to_defaults(spec, unheeded);
 }
 
 void require_effect_on_task(const std::string& task, const std::vector<std::string>& flags) {

@@ -20,6 +20,9 @@ void require_effect(const RunSpec& spec, const std::vector<std::string>& given);
 /// The same of the flags (without dashes) of a command that uses a model of the task.
 void require_effect_on_task(const std::string& task, const std::vector<std::string>& flags);
 
+/// Sets the settings with these dotted names to their defaults.
+void set_to_defaults(RunSpec& spec, const std::vector<std::string>& names);
+
 /// Sets to its default what such a run does not heed, save what was `given`: a recorded spec may be another
 /// strategy's.
 void drop_unheeded(RunSpec& spec, const std::vector<std::string>& given);

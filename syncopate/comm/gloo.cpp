@@ -1,6 +1,7 @@
 #include "syncopate/comm/gloo.h"
 
 #include <ATen/ATen.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <future>
@@ -52,7 +53,15 @@ c10d::ReduceOp::RedOpType reduce_op(Op op) {
   }
 }
 
+/// Gloo writes into sockets whose other end may have closed, from threads of its own; by default that signal
+/// ends the process before anybody hears of the lost peer. A program's own choice stands.
+void survive_closed_sockets() {
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
+}
+
 Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
+  survive_closed_sockets();
   // Gloo's constructor cannot be interrupted: it gets a thread of its own, left behind when the run fails
   // meanwhile.
   auto task = std::make_shared<std::packaged_task<Backend()>>([waits, place] {

@@ -13,9 +13,7 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 /// A number that may have been NaN.
-double number(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
+double number(const Json& value) { return value.is_null() ? kNan : value.get<double>(); }
 
 }  // namespace
 
@@ -45,7 +43,11 @@ Json to_json(const StepRecord& r) {
           {"examples", r.examples},
           {"ms", r.ms},
           {"compute_ms", r.compute_ms},
+          {"forward_ms", r.forward_ms},
+          {"backward_ms", r.backward_ms},
+          {"optimizer_ms", r.optimizer_ms},
           {"exchange_ms", r.exchange_ms},
+          {"hidden_ms", r.hidden_ms},
           {"data_ms", r.data_ms},
           {"bytes_sent", r.bytes_sent},
           {"grad_norm", r.grad_norm}};
@@ -73,6 +75,10 @@ Json to_json(const Provenance& p) {
           {"command", p.command}, {"seed", p.seed},     {"lr", p.lr}};
 }
 
+Json to_json(const Collective& c) {
+  return {{"name", c.name}, {"calls", c.calls}, {"bytes", c.bytes}, {"seconds", c.seconds}};
+}
+
 Json to_json(const RunRecord& r) {
   Json epochs = Json::array();
   for (const EpochRecord& epoch : r.epochs) {
@@ -92,12 +98,21 @@ Json to_json(const RunRecord& r) {
             {"steps", r.steps},
             {"ended", r.ended},
             {"examples", r.examples},
+            {"global_batch", r.global_batch},
             {"ms_per_iteration", r.ms_per_iteration},
+            {"ms_p50", r.ms_p50},
+            {"ms_p95", r.ms_p95},
             {"compute_ms", r.compute_ms},
+            {"forward_ms", r.forward_ms},
+            {"backward_ms", r.backward_ms},
+            {"optimizer_ms", r.optimizer_ms},
             {"exchange_ms", r.exchange_ms},
+            {"hidden_ms", r.hidden_ms},
             {"data_ms", r.data_ms},
             {"examples_per_s", r.examples_per_s},
             {"bytes_sent_per_step", r.bytes_sent_per_step},
+            {"bytes_by_kind", r.bytes_by_kind},
+            {"collectives", Json::array()},
             {"train_loss", r.train_loss},
             {"train_seconds", r.train_seconds},
             {"epochs", epochs},
@@ -107,7 +122,19 @@ Json to_json(const RunRecord& r) {
             {"run_dir", r.run_dir},
             {"data_hash", r.data_hash},
             {"start_hash", r.start_hash},
+            {"test_hash", r.test_hash},
+            {"cpu", r.cpu},
+            {"cores", r.cores},
+            {"threads", r.threads},
+            {"outside_load", r.outside_load},
+            {"peak_memory", r.peak_memory},
+            {"noise_scale", r.noise_scale},
             {"provenance", to_json(r.provenance)}};
+  for (const Collective& each : r.collectives) json["collectives"].push_back(to_json(each));
+  for (const EvalRecord& each : r.worker_evals) {
+    json["worker_evals"].push_back(to_json(each));
+    json["worker_evals"].back().erase("confusion");
+  }
   if (r.validation) {
     json["validation"] = to_json(*r.validation);
     json["validation"].erase("confusion");
@@ -146,6 +173,19 @@ std::string readable(const Json& value) {
   return text + "\n";
 }
 
+namespace {
+
+/// Fields that steps and runs share, and that older versions did not write.
+template <typename Record>
+void parts_from_json(const Json& j, Record& r) {
+  r.forward_ms = number(j.value("forward_ms", Json(0.0)));
+  r.backward_ms = number(j.value("backward_ms", Json(0.0)));
+  r.optimizer_ms = number(j.value("optimizer_ms", Json(0.0)));
+  r.hidden_ms = number(j.value("hidden_ms", Json(0.0)));
+}
+
+}  // namespace
+
 StepRecord step_from_json(const Json& j) {
   StepRecord r;
   j.at("step").get_to(r.step);
@@ -156,6 +196,7 @@ StepRecord step_from_json(const Json& j) {
   r.compute_ms = number(j.at("compute_ms"));
   r.exchange_ms = number(j.at("exchange_ms"));
   r.data_ms = number(j.value("data_ms", Json(0.0)));
+  parts_from_json(j, r);
   r.bytes_sent = number(j.at("bytes_sent"));
   r.grad_norm = number(j.value("grad_norm", Json(0.0)));
   return r;
@@ -204,6 +245,10 @@ RunRecord run_from_json(const Json& j) {
   r.compute_ms = number(j.at("compute_ms"));
   r.exchange_ms = number(j.at("exchange_ms"));
   r.data_ms = number(j.value("data_ms", Json(0.0)));
+  parts_from_json(j, r);
+  r.ms_p50 = number(j.value("ms_p50", Json(0.0)));
+  r.ms_p95 = number(j.value("ms_p95", Json(0.0)));
+  r.global_batch = j.value("global_batch", int64_t{0});
   r.examples_per_s = number(j.at("examples_per_s"));
   r.bytes_sent_per_step = number(j.at("bytes_sent_per_step"));
   r.train_loss = number(j.at("train_loss"));
@@ -218,6 +263,22 @@ RunRecord run_from_json(const Json& j) {
   r.codec = j.value("codec", "none");
   r.data_hash = j.value("data_hash", "");
   r.start_hash = j.value("start_hash", "");
+  r.test_hash = j.value("test_hash", "");
+  r.bytes_by_kind = j.value("bytes_by_kind", std::map<std::string, double>());
+  const Json none = Json::array();
+  for (const Json& each : j.value("collectives", none)) {
+    r.collectives.push_back({.name = each.at("name"),
+                             .calls = number(each.at("calls")),
+                             .bytes = number(each.at("bytes")),
+                             .seconds = number(each.at("seconds"))});
+  }
+  for (const Json& each : j.value("worker_evals", none)) r.worker_evals.push_back(eval_from_json(each));
+  r.cpu = j.value("cpu", "");
+  r.cores = j.value("cores", int64_t{0});
+  r.threads = j.value("threads", int64_t{0});
+  r.outside_load = number(j.value("outside_load", Json()));
+  r.peak_memory = j.value("peak_memory", int64_t{0});
+  r.noise_scale = number(j.value("noise_scale", Json()));
   if (const Json from = j.value("provenance", Json()); from.is_object())
     r.provenance = {.version = from.value("version", ""),
                     .commit = from.value("commit", ""),

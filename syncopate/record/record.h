@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -9,15 +10,19 @@
 
 namespace syncopate::record {
 
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 /// One optimizer step, as rank 0 saw it.
 struct StepRecord {
   int64_t step = 0;  ///< from 1
   double loss = 0;   ///< mean over the global batch; where workers run free, over the update's own batch
   double lr = 0;
-  int64_t examples = 0;    ///< in the global batch
-  double ms = 0;           ///< the whole step
-  double compute_ms = 0;   ///< forward, backward, update
+  int64_t examples = 0;                                      ///< in the global batch
+  double ms = 0;                                             ///< the whole step
+  double compute_ms = 0;                                     ///< forward, backward, update
+  double forward_ms = 0, backward_ms = 0, optimizer_ms = 0;  ///< its parts; all 0 where they are not known
   double exchange_ms = 0;  ///< spent waiting for other workers, not hidden behind compute
+  double hidden_ms = 0;    ///< exchange that went on behind compute
   double data_ms = 0;      ///< spent waiting for the loader
   double bytes_sent = 0;   ///< by this worker
   double grad_norm = 0;    ///< before clipping; 0 when clipping is off
@@ -64,6 +69,15 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
+/// One kind of collective operation, per step, over a whole run.
+struct Collective {
+  std::string name;    ///< "all_reduce"
+  double calls = 0;    ///< by one worker
+  double bytes = 0;    ///< of the tensors that were handed in: nccl-tests' size
+  double seconds = 0;  ///< from the start of each to its end, whether anybody waited or not
+  bool operator==(const Collective&) const = default;
+};
+
 /// What result.json holds.
 struct RunRecord {
   std::string task, model, strategy;
@@ -74,14 +88,21 @@ struct RunRecord {
   int64_t workers = 1;
   int64_t steps = 0;
   int64_t examples = 0;
-  double ms_per_iteration = 0;  ///< median over the steps but the first; the mean where some send nothing
+  double ms_per_iteration = 0;    ///< median over the steps but the first; the mean where some send nothing
+  double ms_p50 = 0, ms_p95 = 0;  ///< of the steps but the first, one by one
   double compute_ms = 0, exchange_ms = 0, data_ms = 0;
+  double forward_ms = 0, backward_ms = 0, optimizer_ms = 0;  ///< parts of compute_ms; all 0: not known
+  double hidden_ms = 0;                                      ///< exchange that went on behind compute
   double examples_per_s = 0;
+  int64_t global_batch = 0;  ///< examples in one update
   /// For asynchronous strategies, by worker: the number of updates, and a histogram of their staleness.
   std::vector<int64_t> updates;
   std::vector<std::vector<int64_t>> staleness;
   double bytes_sent_per_step = 0;  ///< by one worker: the mean over workers
-  double train_loss = 0;           ///< mean over the last tenth of the steps
+  /// The same by what they carry: "gradients", "parameters", "activations", "control".
+  std::map<std::string, double> bytes_by_kind;
+  std::vector<Collective> collectives;
+  double train_loss = 0;  ///< mean over the last tenth of the steps
   double train_seconds = 0;
   std::vector<int64_t> shares;  ///< of a global batch, by worker, at the end; empty: equal
   std::string ended = "steps";  ///< why: all its "steps" are made, a "plateau", or the "time limit"
@@ -94,8 +115,16 @@ struct RunRecord {
   /// Checksums of what was trained and tested on, and of the model before the first step: alike in runs that
   /// can be compared.
   std::string data_hash, start_hash;
+  std::string test_hash;       ///< of the test examples alone; empty: nothing is tested
+  std::string cpu;             ///< of rank 0's machine
+  int64_t cores = 0;           ///< of that machine
+  int64_t threads = 0;         ///< that a worker computes with
+  double outside_load = kNan;  ///< cores that others kept busy while this run trained, a mean; NaN: not known
+  int64_t peak_memory = 0;     ///< bytes of the worker that held most; 0: not known
+  double noise_scale = kNan;   ///< gradient noise scale, in examples; NaN: not measured
+  std::vector<EvalRecord> worker_evals;  ///< by worker, where that was asked for
   Provenance provenance;
-  bool operator==(const RunRecord&) const = default;
+  bool operator==(const RunRecord&) const = default;  ///< false where a number is NaN
 };
 
 /// JSON has no NaN and no infinity: both are written as null, which is read as NaN. The readers throw
@@ -104,6 +133,7 @@ nlohmann::ordered_json to_json(const StepRecord&);
 nlohmann::ordered_json to_json(const EvalRecord&);
 nlohmann::ordered_json to_json(const EpochRecord&);
 nlohmann::ordered_json to_json(const Provenance&);
+nlohmann::ordered_json to_json(const Collective&);
 nlohmann::ordered_json to_json(const RunRecord&);  ///< with the last evaluation's confusion matrix alone
 /// Indented for people, with a list of numbers in one line: a matrix has a line for each row.
 std::string readable(const nlohmann::ordered_json& value);

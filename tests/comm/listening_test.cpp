@@ -1,6 +1,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -58,6 +61,29 @@ TEST(Listening, OneMachineListensOnLoopbackOnly) {
   // The check would see it otherwise.
   const lifeline::Socket wide = lifeline::listen_at({"0.0.0.0", 0});
   EXPECT_EQ(listening_addresses().count("00000000"), 1u);
+}
+
+int broken_pipe_errno() {
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  ::close(ends[0]);
+  const int error = ::write(ends[1], "x", 1) < 0 ? errno : 0;
+  ::close(ends[1]);
+  return error;
+}
+
+volatile sig_atomic_t broken_pipes = 0;
+
+TEST(Gloo, AClosedSocketIsAnErrorAndNotTheEndOfTheProgram) {
+  const auto before = ::signal(SIGPIPE, SIG_DFL);
+  run_gloo_ranks(2, [](comm::Group& group) { group.barrier(); });
+  EXPECT_EQ(broken_pipe_errno(), EPIPE) << "by default this would have been the end";
+  // A program that has chosen keeps its choice.
+  ::signal(SIGPIPE, [](int) { broken_pipes = broken_pipes + 1; });
+  run_gloo_ranks(2, [](comm::Group& group) { group.barrier(); });
+  EXPECT_EQ(broken_pipe_errno(), EPIPE);
+  EXPECT_EQ(broken_pipes, 1);
+  ::signal(SIGPIPE, before);
 }
 
 TEST(Rendezvous, RankZeroServesAtTheGivenAddress) {

@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 /// Through the text of a file and back.
 Json as_text(const Json& json) { return Json::parse(json.dump()); }
 
@@ -92,10 +90,27 @@ TEST(RunRecord, HasEveryFieldThatTheFormatNames) {
                            "staleness",
                            "validation",
                            "keep",
-                           "kept_step"}) {
+                           "kept_step",
+                           "global_batch",
+                           "ms_p50",
+                           "ms_p95",
+                           "forward_ms",
+                           "backward_ms",
+                           "optimizer_ms",
+                           "hidden_ms",
+                           "bytes_by_kind",
+                           "collectives",
+                           "test_hash",
+                           "cpu",
+                           "cores",
+                           "threads",
+                           "outside_load",
+                           "peak_memory",
+                           "noise_scale",
+                           "worker_evals"}) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
-  EXPECT_EQ(json.size(), 32u) << "a new field belongs into docs/formats/run-folder.md, and here";
+  EXPECT_EQ(json.size(), 49u) << "a new field belongs into docs/formats/run-folder.md, and here";
 }
 
 TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {
@@ -112,8 +127,10 @@ TEST(RunRecord, LeavesOutWhatARunDoesNotHave) {
 
 TEST(RunRecord, ReadsThoseOfOlderVersions) {
   Json json = to_json(some_run());
-  for (const char* name : {"codec", "init_from", "device", "precision", "skipped_steps", "ended", "data_ms",
-                           "data_hash", "start_hash", "provenance"})
+  for (const char* name : {"codec",        "init_from", "device",       "precision",     "skipped_steps",
+                           "ended",        "data_ms",   "data_hash",    "start_hash",    "provenance",
+                           "global_batch", "ms_p50",    "hidden_ms",    "bytes_by_kind", "collectives",
+                           "test_hash",    "cpu",       "outside_load", "noise_scale",   "worker_evals"})
     json.erase(name);
   const RunRecord run = run_from_json(json);
   EXPECT_EQ(run.codec, "none");
@@ -124,6 +141,9 @@ TEST(RunRecord, ReadsThoseOfOlderVersions) {
   EXPECT_EQ(run.skipped_steps, 0);
   EXPECT_EQ(run.ended, "steps");
   EXPECT_EQ(run.data_ms, 0);
+  EXPECT_EQ(run.hidden_ms, 0);
+  EXPECT_TRUE(std::isnan(run.outside_load) && std::isnan(run.noise_scale)) << "not known";
+  EXPECT_TRUE(run.collectives.empty());
   EXPECT_EQ(run.train_loss, some_run().train_loss);
 }
 

@@ -44,14 +44,23 @@ inline RunRecord some_run() {
   run.workers = 2;
   run.steps = 84;
   run.examples = 768;
+  run.global_batch = 16;
   run.ms_per_iteration = 41.5;
+  run.ms_p50 = 40.5;
+  run.ms_p95 = 60.75;
   run.compute_ms = 30.25;
   run.exchange_ms = 8.125;
   run.data_ms = 2.75;
+  run.forward_ms = 10.5;
+  run.backward_ms = 18.25;
+  run.optimizer_ms = 1.5;
+  run.hidden_ms = 4.25;
   run.examples_per_s = 240.9638554216867;
   run.updates = {40, 44};
   run.staleness = {{39, 1}, {40, 3, 1}};
   run.bytes_sent_per_step = 4567.5;
+  run.bytes_by_kind = {{"gradients", 4500}, {"control", 67.5}};
+  run.collectives = {{.name = "all_reduce", .calls = 2.5, .bytes = 9000, .seconds = 0.0125}};
   run.train_loss = 0.1 + 0.2;
   run.train_seconds = 3.5;
   run.shares = {6, 4};
@@ -64,6 +73,14 @@ inline RunRecord some_run() {
   run.run_dir = "runs/this one";
   run.data_hash = "0123456789abcdef";
   run.start_hash = "fedcba9876543210";
+  run.test_hash = "00ff00ff00ff00ff";
+  run.cpu = "A CPU";
+  run.cores = 8;
+  run.threads = 4;
+  run.outside_load = 0.125;
+  run.peak_memory = 123456789;
+  run.noise_scale = 250.5;
+  run.worker_evals = {some_eval(84), some_eval(84)};
   run.provenance = {.version = "1.2.3",
                     .commit = "abc",
                     .date = "2026-01-02T03:04:05Z",
@@ -80,6 +97,7 @@ inline RunRecord as_written(RunRecord run) {
     if (epoch.eval) epoch.eval->confusion.clear();
   }
   if (run.validation) run.validation->confusion.clear();
+  for (EvalRecord& each : run.worker_evals) each.confusion.clear();
   return run;
 }
 

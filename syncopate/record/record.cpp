@@ -264,7 +264,7 @@ RunRecord run_from_json(const Json& j) {
   r.data_hash = j.value("data_hash", "");
   r.start_hash = j.value("start_hash", "");
   r.test_hash = j.value("test_hash", "");
-  r.bytes_by_kind = j.value("bytes_by_kind", std::map<std::string, double>());
+  if (const Json kinds = j.value("bytes_by_kind", Json()); kinds.is_object()) kinds.get_to(r.bytes_by_kind);
   const Json none = Json::array();
   for (const Json& each : j.value("collectives", none)) {
     r.collectives.push_back({.name = each.at("name"),

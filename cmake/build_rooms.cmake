@@ -39,6 +39,11 @@ foreach(room ${SYNCOPATE_ROOMS})
   endif()
 endforeach()
 add_dependencies(room_base syncopate_commit)
+target_link_libraries(room_watch PRIVATE syncopate_http)
+# The page is built by `make web` and committed; the program carries it.
+set(page ${CMAKE_SOURCE_DIR}/web/dist/page.html)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/report/page.cpp PROPERTIES
+  COMPILE_DEFINITIONS SYNCOPATE_PAGE="${page}" OBJECT_DEPENDS ${page})
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/optim/kernels.cpp PROPERTIES
   COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON)
@@ -51,5 +56,5 @@ target_include_directories(syncopate PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR
 target_link_libraries(syncopate PUBLIC ${SYNCOPATE_FMT} nlohmann_json::nlohmann_json Threads::Threads
                                        PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)
 target_link_libraries(syncopate INTERFACE $<BUILD_INTERFACE:syncopate_torch> $<BUILD_INTERFACE:syncopate_sanitizers>
-                                          ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CRYPTO_LIBRARY}
+                                          ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CRYPTO_LIBRARY} ${HTTPLIB_LIBRARY}
                                           ${CMAKE_DL_LIBS})

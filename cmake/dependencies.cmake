@@ -21,6 +21,17 @@ find_library(ZLIB_LIBRARY NAMES z libz.so.1 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQ
 find_path(CRYPTO_INCLUDE openssl/hmac.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(CRYPTO_LIBRARY NAMES crypto libcrypto.so.3 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 
+# The server of `watch`. The definitions are those that Debian compiled the library with.
+find_path(HTTPLIB_INCLUDE httplib.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_library(HTTPLIB_LIBRARY NAMES cpp-httplib libcpp-httplib.so.0.11 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+add_library(syncopate_http INTERFACE)
+target_compile_definitions(syncopate_http INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT
+                                                    CPPHTTPLIB_BROTLI_SUPPORT)
+target_link_libraries(syncopate_http INTERFACE ${HTTPLIB_LIBRARY})
+if(NOT HTTPLIB_INCLUDE STREQUAL "/usr/include")
+  target_include_directories(syncopate_http SYSTEM INTERFACE $<BUILD_INTERFACE:${HTTPLIB_INCLUDE}>)
+endif()
+
 # PyPI's libtorch brings newer fmt headers, found before the system's: then use those alone, without libfmt.
 set(SYNCOPATE_FMT fmt::fmt)
 foreach(dir ${TORCH_INCLUDE_DIRS})

@@ -36,7 +36,7 @@ class Inflater {
       stream_.next_out = reinterpret_cast<Bytef*>(into.data() + before);
       stream_.avail_out = static_cast<uInt>(into.size() - before);
       code = ::inflate(&stream_, Z_NO_FLUSH);
-      into.resize(into.size() - stream_.avail_out);
+      into.erase(into.size() - stream_.avail_out);
       rest.remove_prefix(given - stream_.avail_in);
     }
     return code == Z_STREAM_END;

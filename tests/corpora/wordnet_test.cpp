@@ -1,5 +1,6 @@
 #include "syncopate/corpora/wordnet/wordnet.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -46,7 +47,7 @@ constexpr const char* kAbly = "00001740 02 r 01 ably 0 000 | with competence  \n
 class SmallWordNet : public testing::Test {
  protected:
   SmallWordNet() {
-    write("data.noun", std::string(kLicence) + kDog);
+    write("data.noun", fmt::format("{}{}", kLicence, kDog));
     write("data.verb", kRun);
     write("data.adj", kAble);
     write("data.adv", kAbly);

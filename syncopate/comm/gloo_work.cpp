@@ -1,10 +1,12 @@
 #include "syncopate/comm/gloo_work.h"
 
 #include <algorithm>
+#include <atomic>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/comm/completion.h"
 
 namespace syncopate::comm {
 namespace {
@@ -24,7 +26,12 @@ class GlooOperation : public Pending::Work {
         operation_(operation),
         work_(std::move(work)),
         collective_(collective),
-        after_(std::move(after)) {}
+        after_(std::move(after)) {
+    if (!collective_) return;  // has no future
+    // Gloo completes it before a wait returns, in a thread of its own that may outlive this.
+    work_->getFuture()->addCallback(
+        [ended = ended_](c10::ivalue::Future&) { *ended = Clock::now().time_since_epoch().count(); });
+  }
 
   void wait() override {
     if (collective_) {
@@ -34,6 +41,7 @@ class GlooOperation : public Pending::Work {
           operation_, [&](milliseconds timeout) { return work_->wait(timeout); },
           [work = work_] { work->abort(); });
     }
+    if (const Clock::rep ended = *ended_) note_end(Clock::time_point(Clock::duration(ended)));
     if (after_) after_();
   }
 
@@ -54,6 +62,8 @@ class GlooOperation : public Pending::Work {
   c10::intrusive_ptr<c10d::Work> work_;
   bool collective_;
   std::function<void()> after_;
+  std::shared_ptr<std::atomic<Clock::rep>> ended_ =
+      std::make_shared<std::atomic<Clock::rep>>(0);  ///< 0: not yet
 };
 
 }  // namespace

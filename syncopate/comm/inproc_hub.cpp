@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/completion.h"
 #include "syncopate/comm/group.h"
 
 namespace syncopate::comm {
@@ -65,7 +66,7 @@ std::shared_ptr<Hub::Slot> Hub::meet(int rank, Contribution contribution, const 
   lock.unlock();  // nobody else touches a complete slot until it is done
   action(slot->contributions);
   lock.lock();
-  slot->done = true;
+  end(*slot);
   slot->contributions.clear();
   changed_.notify_all();
   return slot;
@@ -79,6 +80,11 @@ std::shared_ptr<Hub::Slot> Hub::letter_slot(const char* name, int awaited) {
   return slot;
 }
 
+void Hub::end(Slot& slot) {
+  slot.done = true;
+  slot.ended = Clock::now();
+}
+
 void Hub::deliver(const Letter& sent, const Letter& expected) {
   if (sent.tensor.numel() != expected.tensor.numel() ||
       sent.tensor.scalar_type() != expected.tensor.scalar_type()) {
@@ -86,7 +92,8 @@ void Hub::deliver(const Letter& sent, const Letter& expected) {
                      sent.from, sent.tensor.numel(), sent.tag, expected.to, expected.tensor.numel()));
   }
   expected.tensor.copy_(sent.tensor);
-  sent.slot->done = expected.slot->done = true;
+  end(*sent.slot);
+  end(*expected.slot);
   changed_.notify_all();
 }
 
@@ -152,7 +159,7 @@ void Hub::wait(int rank, std::chrono::milliseconds timeout, Slot& slot) {
     in_time = changed_.wait_for(lock, slice, ready);
     waited += std::min<Clock::duration>(Clock::now() - start, 4 * kSlice);
   }
-  if (slot.done) return;
+  if (slot.done) return note_end(slot.ended);
   check_alive();
   const std::string reason = missing(rank, slot);
   if (!reason.empty()) fail(fmt::format("{} while rank {} waited in {}", reason, rank, slot.name));

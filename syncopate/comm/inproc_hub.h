@@ -35,7 +35,8 @@ class Hub {
     std::vector<bool> here;
     size_t arrived = 0;
     bool done = false;
-    int awaited = -1;  ///< point to point: the rank it needs, or kAnyRank
+    std::chrono::steady_clock::time_point ended{};  ///< once it is done
+    int awaited = -1;                               ///< point to point: the rank it needs, or kAnyRank
     bool point_to_point = false;
   };
 
@@ -59,6 +60,7 @@ class Hub {
   [[noreturn]] void fail(const std::string& sentence);
   static std::shared_ptr<Slot> letter_slot(const char* name, int awaited);
   void deliver(const Letter& sent, const Letter& expected);
+  static void end(Slot& slot);
 
   const int size_;
   std::mutex mutex_;

@@ -2,31 +2,95 @@
 
 #include <ATen/ATen.h>
 
-#include "syncopate/base/clock.h"
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/completion.h"
+#include "syncopate/comm/flights.h"
 #include "syncopate/comm/reduce_type.h"
 
 namespace syncopate::comm {
 namespace {
 
-class MeteredWork : public Pending::Work {
- public:
-  MeteredWork(Pending inner, std::shared_ptr<Meter> meter, Kind kind)
-      : inner_(std::move(inner)), meter_(std::move(meter)), kind_(kind) {}
-  void wait() override {
-    const Stopwatch watch;
-    inner_.wait();
-    meter_->kinds[static_cast<size_t>(kind_)].seconds += watch.seconds();
-  }
-
- private:
-  Pending inner_;
-  std::shared_ptr<Meter> meter_;
-  Kind kind_;
-};
+double now() { return std::chrono::duration<double>(Moment::clock::now().time_since_epoch()).count(); }
 
 int64_t size_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 
+/// What nccl-tests call the size of an operation: all ranks' parts together where each has its own.
+int64_t size_of(Kind kind, int64_t bytes, int ranks) {
+  const bool in_parts = kind == Kind::kAllGather || kind == Kind::kGather || kind == Kind::kScatter;
+  return in_parts ? bytes * ranks : bytes;
+}
+
 }  // namespace
+
+/// What is counted, and when operations were under way and this rank blocked since that was last reckoned.
+struct Metered::Account {
+  Meter meter{};
+  std::vector<Span> flights{}, blocked{};
+  std::array<std::vector<Span>, kKinds> transfers{};  ///< those flights that carry more than control
+
+  void block(Kind kind, const Span& span) {
+    meter.kinds[static_cast<size_t>(kind)].seconds += span.end - span.begin;
+    blocked.push_back(span);
+    constexpr size_t kMost = 4096;  // where nobody asks
+    if (blocked.size() >= kMost) reckon();
+  }
+
+  void reckon() {
+    for (size_t k = 0; k < transfers.size(); ++k) {
+      if (!transfers[k].empty()) meter.kinds[k].in_flight += covered(std::exchange(transfers[k], {}));
+    }
+    if (!flights.empty()) meter.hidden += hidden(flights, blocked);
+    flights.clear();
+    blocked.clear();
+  }
+};
+
+class Metered::Work : public Pending::Work {
+ public:
+  Work(Pending inner, std::shared_ptr<Account> account, Kind kind, bool transfers, Span start)
+      : inner_(std::move(inner)),
+        account_(std::move(account)),
+        kind_(kind),
+        transfers_(transfers),
+        start_(start) {}
+
+  void wait() override {
+    take_end();  // of an operation that nobody measured
+    const double from = now();
+    inner_.wait();
+    const double until = now();
+    account_->meter.waited += until - from;
+    account_->block(kind_, {from, until});
+    const auto span = flight(take_end(), from, until);
+    if (!span) return;
+    account_->flights.push_back(*span);
+    if (transfers_) account_->transfers[static_cast<size_t>(kind_)].push_back(*span);
+  }
+
+ private:
+  /// When it was under way; nothing where that is not known.
+  std::optional<Span> flight(std::optional<Moment> ended, double from, double until) const {
+    constexpr double kAtOnce = 50e-6;
+    if (!ended) {
+      if (until - from < kAtOnce) return std::nullopt;
+      return Span{start_.end, until};
+    }
+    const double end = std::min(until, std::chrono::duration<double>(ended->time_since_epoch()).count());
+    // To start it may mean to wait for a device; whoever comes last to an in-process group does the work
+    // then.
+    return Span{end > start_.end ? start_.end : start_.begin, end};
+  }
+
+  Pending inner_;
+  std::shared_ptr<Account> account_;
+  Kind kind_;
+  bool transfers_;
+  Span start_;  ///< in which the call that started it ran
+};
 
 const char* name_of(Kind kind) {
   static constexpr std::array<const char*, kKinds> names = {
@@ -38,6 +102,9 @@ Count& Count::operator+=(const Count& other) {
   calls += other.calls;
   bytes += other.bytes;
   seconds += other.seconds;
+  transfers += other.transfers;
+  size += other.size;
+  in_flight += other.in_flight;
   return *this;
 }
 
@@ -47,11 +114,55 @@ Count Meter::total() const {
   return sum;
 }
 
+std::vector<double> Meter::numbers() const {
+  std::vector<double> all;
+  for (const Count& count : kinds) {
+    all.insert(all.end(),
+               {static_cast<double>(count.calls), static_cast<double>(count.bytes), count.seconds,
+                static_cast<double>(count.transfers), static_cast<double>(count.size), count.in_flight});
+  }
+  for (const int64_t bytes : carried) all.push_back(static_cast<double>(bytes));
+  all.insert(all.end(), {waited, hidden});
+  return all;
+}
+
+Meter Meter::of_numbers(const std::vector<double>& numbers) {
+  Meter meter;
+  check(numbers.size() == meter.numbers().size(), "a meter's numbers are of another kind");
+  auto next = numbers.begin();
+  const auto whole = [&] { return static_cast<int64_t>(*next++); };
+  for (Count& count : meter.kinds) {
+    count.calls = whole();
+    count.bytes = whole();
+    count.seconds = *next++;
+    count.transfers = whole();
+    count.size = whole();
+    count.in_flight = *next++;
+  }
+  for (int64_t& bytes : meter.carried) bytes = whole();
+  meter.waited = *next++;
+  meter.hidden = *next++;
+  return meter;
+}
+
+Meter& Meter::operator+=(const Meter& other) {
+  for (size_t k = 0; k < kinds.size(); ++k) kinds[k] += other.kinds[k];
+  for (size_t p = 0; p < carried.size(); ++p) carried[p] += other.carried[p];
+  waited += other.waited;
+  hidden += other.hidden;
+  return *this;
+}
+
 Meter Meter::operator-(const Meter& earlier) const {
   Meter since = *this;
   for (size_t k = 0; k < kinds.size(); ++k) {
-    since.kinds[k] += {-earlier.kinds[k].calls, -earlier.kinds[k].bytes, -earlier.kinds[k].seconds};
+    const Count& count = earlier.kinds[k];
+    since.kinds[k] +=
+        {-count.calls, -count.bytes, -count.seconds, -count.transfers, -count.size, -count.in_flight};
   }
+  for (size_t p = 0; p < carried.size(); ++p) since.carried[p] -= earlier.carried[p];
+  since.waited -= earlier.waited;
+  since.hidden -= earlier.hidden;
   return since;
 }
 
@@ -80,19 +191,35 @@ int64_t bytes_sent(Kind kind, int64_t bytes, int rank, int size, int root) {
   }
 }
 
-Metered::Metered(std::unique_ptr<Group> inner) : Metered(std::move(inner), std::make_shared<Meter>()) {}
-Metered::Metered(std::unique_ptr<Group> inner, std::shared_ptr<Meter> meter)
-    : inner_(std::move(inner)), meter_(std::move(meter)) {}
+Metered::Metered(std::unique_ptr<Group> inner) : Metered(std::move(inner), std::make_shared<Account>()) {}
+Metered::Metered(std::unique_ptr<Group> inner, std::shared_ptr<Account> account)
+    : inner_(std::move(inner)), account_(std::move(account)) {}
+
+Meter Metered::meter() const {
+  account_->reckon();
+  return account_->meter;
+}
+
+double Metered::waited() const { return account_->meter.waited; }
 
 template <typename Start>
 Pending Metered::measure(Kind kind, int64_t bytes, int root, Start&& start) {
-  Count& count = meter_->kinds[static_cast<size_t>(kind)];
-  const Stopwatch watch;
+  const double from = now();
   Pending pending = start();
-  count.seconds += watch.seconds();
+  const Span span{from, now()};
+  account_->block(kind, span);
+  Count& count = account_->meter.kinds[static_cast<size_t>(kind)];
+  const int64_t sent = bytes_sent(kind, bytes, rank(), size(), root);
   count.calls += 1;
-  count.bytes += bytes_sent(kind, bytes, rank(), size(), root);
-  return Pending(std::make_unique<MeteredWork>(std::move(pending), meter_, kind));
+  count.bytes += sent;
+  const Payload payload = Carrying::now();
+  account_->meter.carried[static_cast<size_t>(payload)] += sent;
+  const bool transfers = payload != Payload::kControl;
+  if (transfers) {
+    count.transfers += 1;
+    count.size += size_of(kind, bytes, size());
+  }
+  return Pending(std::make_unique<Work>(std::move(pending), account_, kind, transfers, span));
 }
 
 int Metered::rank() const { return inner_->rank(); }
@@ -148,7 +275,7 @@ std::unique_ptr<Metered> Metered::part(int color, int key) {
     return Pending();
   };
   measure(Kind::kSplit, 0, 0, block);
-  return std::unique_ptr<Metered>(new Metered(std::move(part), meter_));
+  return std::unique_ptr<Metered>(new Metered(std::move(part), account_));
 }
 
 }  // namespace syncopate::comm

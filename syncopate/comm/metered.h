@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "syncopate/comm/group.h"
+#include "syncopate/comm/payload.h"
 
 namespace syncopate::comm {
 
@@ -17,15 +19,30 @@ struct Count {
   int64_t calls = 0;
   int64_t bytes = 0;   ///< what this rank put on the wire
   double seconds = 0;  ///< blocked: waiting, or starting an operation
+  // Of operations that carry more than control, which mostly waits for the slowest rank:
+  int64_t transfers = 0;  ///< calls
+  int64_t size = 0;       ///< bytes of the tensors; of all ranks' where each has its own, as nccl-tests count
+  double in_flight = 0;   ///< seconds in which at least one was under way, whether anybody waited or not
   Count& operator+=(const Count& other);
 };
 
-/// Counts by kind, since the start; take one before and one after and subtract.
+/// Counts since the start; take one before and one after and subtract. An operation counts as sent when it is
+/// started, and its time when it was waited for.
 struct Meter {
   std::array<Count, kKinds> kinds;
+  std::array<int64_t, kPayloads> carried{};  ///< bytes that this rank put on the wire, by what they carry
+  double waited = 0;                         ///< seconds blocked in waits; to start operations apart
+  /// Seconds in which an operation was under way and this rank was not blocked by one. Of point-to-point
+  /// operations Gloo does not tell the end: they count where somebody had to wait for them.
+  double hidden = 0;
+
   const Count& operator[](Kind kind) const { return kinds[static_cast<size_t>(kind)]; }
   Count total() const;
+  Meter& operator+=(const Meter& other);
   Meter operator-(const Meter& earlier) const;
+
+  std::vector<double> numbers() const;  ///< all of it in a fixed order, so that it can be summed and kept
+  static Meter of_numbers(const std::vector<double>& numbers);  ///< throws InternalError for another length
 };
 
 /// Bytes that a rank puts on the wire with Gloo's algorithms (ring all-reduce and all-gather, binomial
@@ -36,7 +53,8 @@ int64_t bytes_sent(Kind kind, int64_t bytes, int rank, int size, int root);
 class Metered : public Group {
  public:
   explicit Metered(std::unique_ptr<Group> inner);
-  Meter meter() const { return *meter_; }
+  Meter meter() const;
+  double waited() const;  ///< Meter::waited alone
 
   int rank() const override;
   int size() const override;
@@ -53,12 +71,14 @@ class Metered : public Group {
   void set_timeout(std::chrono::milliseconds timeout) override;
 
  private:
-  Metered(std::unique_ptr<Group> inner, std::shared_ptr<Meter> meter);
+  struct Account;
+  class Work;
+  Metered(std::unique_ptr<Group> inner, std::shared_ptr<Account> account);
   template <typename Start>
   Pending measure(Kind kind, int64_t bytes, int root, Start&& start);
 
   std::unique_ptr<Group> inner_;
-  std::shared_ptr<Meter> meter_;
+  std::shared_ptr<Account> account_;
 };
 
 }  // namespace syncopate::comm

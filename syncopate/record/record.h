@@ -69,12 +69,12 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
-/// One kind of collective operation, per step, over a whole run.
+/// One kind of collective operation, per step, over a whole run; without those that carry only control.
 struct Collective {
   std::string name;    ///< "all_reduce"
   double calls = 0;    ///< by one worker
-  double bytes = 0;    ///< of the tensors that were handed in: nccl-tests' size
-  double seconds = 0;  ///< from the start of each to its end, whether anybody waited or not
+  double bytes = 0;    ///< nccl-tests' size: of the tensor, or of all ranks' where each has its own
+  double seconds = 0;  ///< in which at least one was under way, whether anybody waited or not
   bool operator==(const Collective&) const = default;
 };
 
@@ -120,7 +120,7 @@ struct RunRecord {
   int64_t cores = 0;           ///< of that machine
   int64_t threads = 0;         ///< that a worker computes with
   double outside_load = kNan;  ///< cores that others kept busy while this run trained, a mean; NaN: not known
-  int64_t peak_memory = 0;     ///< bytes of the worker that held most; 0: not known
+  int64_t peak_memory = 0;     ///< bytes of host memory of the worker that held most; 0: not known
   double noise_scale = kNan;   ///< gradient noise scale, in examples; NaN: not measured
   std::vector<EvalRecord> worker_evals;  ///< by worker, where that was asked for
   Provenance provenance;

@@ -69,6 +69,7 @@ void Recorder::updates(const std::vector<record::StepRecord>& records) {
 void Recorder::update(const record::StepRecord& record, double own_loss) {
   // Seventeen digits: reading a loss back gives the same bits.
   loss_lines_->write(fmt::format("{:.17g}", own_loss));
+  if (load_) load_->look();
   stop_requested();
   if (!first()) return;
   if (std::isfinite(record.loss)) {
@@ -86,6 +87,7 @@ void Recorder::update(const record::StepRecord& record, double own_loss) {
 }
 
 void Recorder::eval(const record::EvalRecord& record) {
+  if (load_) load_->look();
   if (first()) eval_lines_->write(record::to_json(record).dump());
 }
 
@@ -126,33 +128,57 @@ parallel::Wishes Recorder::halt(int64_t step, const parallel::Wishes& mine) {
   return parallel::Wishes::of_bits(called);
 }
 
+namespace {
+
+/// The value below which lies that share of them, by interpolation between neighbours.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+}  // namespace
+
 void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& into) {
   if (steps.empty()) return;
   // The first step warms caches up and says nothing about the rest.
   const size_t skip = steps.size() > 1 ? 1 : 0;
   std::vector<double> ms;
-  double total = 0, compute = 0, exchange = 0, data = 0, seconds = 0;
+  record::StepRecord sums;
+  double seconds = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     seconds += steps[i].ms / 1e3;
     into.examples += steps[i].examples;
     if (i < skip) continue;
     ms.push_back(steps[i].ms);
-    total += steps[i].ms;
-    compute += steps[i].compute_ms;
-    exchange += steps[i].exchange_ms;
-    data += steps[i].data_ms;
+    sums.ms += steps[i].ms;
+    sums.compute_ms += steps[i].compute_ms;
+    sums.forward_ms += steps[i].forward_ms;
+    sums.backward_ms += steps[i].backward_ms;
+    sums.optimizer_ms += steps[i].optimizer_ms;
+    sums.exchange_ms += steps[i].exchange_ms;
+    sums.hidden_ms += steps[i].hidden_ms;
+    sums.data_ms += steps[i].data_ms;
   }
-  std::nth_element(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2), ms.end());
+  std::sort(ms.begin(), ms.end());
   // Where workers talk now and then, a median would leave out just what that costs.
   const auto silent = [](const record::StepRecord& step) { return step.bytes_sent == 0; };
   const bool rarely =
       std::any_of(steps.begin(), steps.end(), silent) && !std::all_of(steps.begin(), steps.end(), silent);
-  const double typical = rarely ? total / static_cast<double>(ms.size()) : ms[ms.size() / 2];
+  const double typical = rarely ? sums.ms / static_cast<double>(ms.size()) : ms[ms.size() / 2];
+  const auto part = [&](double sum) { return typical * sum / sums.ms; };
   into.steps = static_cast<int64_t>(steps.size());
   into.ms_per_iteration = typical;
-  into.compute_ms = typical * compute / total;
-  into.exchange_ms = typical * exchange / total;
-  into.data_ms = typical * data / total;
+  into.ms_p50 = quantile(ms, 0.5);
+  into.ms_p95 = quantile(ms, 0.95);
+  into.compute_ms = part(sums.compute_ms);
+  into.forward_ms = part(sums.forward_ms);
+  into.backward_ms = part(sums.backward_ms);
+  into.optimizer_ms = part(sums.optimizer_ms);
+  into.exchange_ms = part(sums.exchange_ms);
+  into.hidden_ms = part(sums.hidden_ms);
+  into.data_ms = part(sums.data_ms);
   into.train_seconds = seconds;
   into.examples_per_s = static_cast<double>(into.examples) / seconds;
   const size_t tail = std::max<size_t>(1, steps.size() / 10);

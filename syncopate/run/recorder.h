@@ -9,6 +9,7 @@
 #include "syncopate/record/lines.h"
 #include "syncopate/record/record.h"
 #include "syncopate/record/run_folder.h"
+#include "syncopate/run/usage.h"
 #include "syncopate/spec/fault.h"
 #include "syncopate/train/listener.h"
 
@@ -39,6 +40,11 @@ class Recorder : public train::Listener {
   void say(const std::string& line) { progress_.say(line); }
   /// The run ended after this step: its progress stays on the screen. Another worker may have made the step.
   void finish(int64_t step) { progress_.finish(step); }
+  /// From here on: cores that processes other than these keep busy, seen from rank 0.
+  void watch_load(std::vector<pid_t> ours) {
+    if (first()) load_.emplace(std::move(ours));
+  }
+  double outside_load() const { return load_ ? load_->mean() : record::kNan; }
   const std::vector<record::StepRecord>& steps() const { return steps_; }
   int64_t first_step() const { return first_step_; }  ///< steps that were made before this process
 
@@ -55,6 +61,7 @@ class Recorder : public train::Listener {
   std::optional<spec::Fault> fault_;
   std::vector<record::StepRecord> steps_;  ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
+  std::optional<OutsideLoad> load_;
   int64_t first_step_ = 0;
   double known_loss_ = 0;    ///< the last mean loss over all workers, for the progress
   int64_t known_step_ = -1;  ///< of which step; -1: none yet

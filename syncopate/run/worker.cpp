@@ -1,5 +1,6 @@
 #include "syncopate/run/worker.h"
 
+#include <ATen/ATen.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -33,6 +34,7 @@
 #include "syncopate/run/options.h"
 #include "syncopate/run/recorder.h"
 #include "syncopate/run/summary.h"
+#include "syncopate/run/usage.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/folder.h"
 #include "syncopate/tasks/setup.h"
@@ -73,9 +75,9 @@ class Worker {
           [this](const lifeline::Failure& failure) { options_.give_up(failure.for_others()); });
     }
     try {
-      const int neighbours = comm::ranks_on_this_machine(*membership_.group);
+      neighbours_ = comm::neighbours(*membership_.group);
       compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
-                                                          : default_threads(neighbours));
+                                                          : default_threads(neighbours_.ranks));
       const WorkerResult result = serves() ? serve() : work();
       membership_.status(-1, "leaving");
       membership_.leave();
@@ -155,7 +157,9 @@ class Worker {
     recorder.when_resumed([this] { note_settings(); });
     announce(recorder, setup, assembly.replica().params, steps);
     if (!options_.resume) recorder.begin();
+    recorder.watch_load(neighbours_.processes);
     const train::TrainResult trained = assembly.train(recorder, options_.resume);
+    const int64_t most_memory = trained.interrupted ? 0 : peak_memory_of_all(group);
     WorkerResult result;
     result.interrupted = trained.interrupted;
     recorder.finish(trained.steps);
@@ -167,7 +171,7 @@ class Worker {
         recorder.say(fmt::format("ended after step {} of {}: {}", trained.steps, steps, trained.ended));
       }
       membership_.status(trained.steps, "saving the model");
-      result.record = conclude(setup, recorder, trained);
+      result.record = conclude(setup, recorder, trained, most_memory);
       for (const std::string& line : summary_of(*result.record)) recorder.say(line);
     }
     return result;
@@ -289,6 +293,22 @@ class Worker {
       recorder.say(note_line(note));
   }
 
+  /// `made`: the number of steps that `sent` is a sum over.
+  static void note_traffic(const comm::Meter& sent, double made, record::RunRecord& record) {
+    for (int p = 0; p < comm::kPayloads; ++p) {
+      record.bytes_by_kind[comm::name_of(static_cast<comm::Payload>(p))] =
+          static_cast<double>(sent.carried[static_cast<size_t>(p)]) / made;
+    }
+    for (int k = 0; k < comm::kKinds; ++k) {
+      const comm::Count& count = sent.kinds[static_cast<size_t>(k)];
+      if (count.transfers == 0) continue;
+      record.collectives.push_back({.name = comm::name_of(static_cast<comm::Kind>(k)),
+                                    .calls = static_cast<double>(count.transfers) / made,
+                                    .bytes = static_cast<double>(count.size) / made,
+                                    .seconds = count.in_flight / made});
+    }
+  }
+
   /// Of a run that was done before this process: as it was.
   record::Provenance provenance_before() const {
     std::error_code ignored;
@@ -297,8 +317,15 @@ class Worker {
     return before ? before->provenance : provenance_;
   }
 
+  /// Of the worker that held most. Collective.
+  static int64_t peak_memory_of_all(comm::Group& group) {
+    const at::Tensor most = at::full({1}, peak_memory(), at::kLong);
+    group.all_reduce(most, comm::Op::kMax).wait();
+    return most.item<int64_t>();
+  }
+
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,
-                             const train::TrainResult& trained) {
+                             const train::TrainResult& trained, int64_t most_memory) {
     record::RunRecord record;
     record.task = spec_.task.name;
     record.model = spec_.model.init_from.empty() ? spec_.model.name : spec_.model.init_from;
@@ -306,14 +333,16 @@ class Worker {
     record.codec = spec_.codec.name;
     record.workers = workers();
     summarise(recorder.steps(), record);
-    record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(std::max<int64_t>(1, record.steps));
+    // Where workers run free each step is one worker's, else all make it.
+    const int64_t made = std::max<int64_t>(1, record.steps) * (spec_.runs_free() ? 1 : workers());
+    record.bytes_sent_per_step = trained.bytes_sent / static_cast<double>(made);
+    if (trained.sent && world_.size > 1) note_traffic(*trained.sent, static_cast<double>(made), record);
+    record.global_batch = spec_.examples_per_step() / (spec_.runs_free() ? workers() : 1);
     if (spec_.runs_free()) {  // steps of different workers pass at the same time
       record.train_seconds = trained.seconds;
       record.examples_per_s = static_cast<double>(record.examples) / trained.seconds;
       record.updates = trained.updates;
       record.staleness = trained.staleness;
-    } else {
-      record.bytes_sent_per_step /= workers();
     }
     record.epochs = trained.epochs;
     record.eval = trained.eval;
@@ -329,6 +358,12 @@ class Worker {
     record.ended = trained.ended;
     record.data_hash = data_hash_;
     record.start_hash = trained.start_hash;
+    record.test_hash = fmt::format("{:016x}", setup.test->fingerprint());
+    record.cpu = compute_.cpu;
+    record.cores = machine_cores();
+    record.threads = compute_.threads;
+    record.outside_load = recorder.outside_load();
+    record.peak_memory = most_memory;
     record.provenance = trained.steps > recorder.first_step() ? provenance_ : provenance_before();
     spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::readable(record::to_json(record)));
@@ -340,6 +375,7 @@ class Worker {
   World world_;
   WorkerOptions options_;
   ComputeSetup compute_;
+  comm::Neighbours neighbours_;
   comm::Membership membership_;
   record::RunFolder folder_;
   std::optional<spec::ClaimedFolder> claimed_;  ///< at rank 0, unless our launcher holds it

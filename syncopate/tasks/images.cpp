@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/payload.h"
 #include "syncopate/corpora/images/cifar10.h"
 #include "syncopate/corpora/images/idx.h"
 #include "syncopate/data/image_dataset.h"
@@ -146,7 +147,10 @@ TaskSetup make_images(const spec::RunSpec& spec, comm::Group&) {
   if (spec.model.batch_norm == "sync") {
     made.connect = [&model](comm::Group& group) {
       if (group.size() == 1) return;
-      model.set_sum_over_ranks([&group](at::Tensor& sums) { group.all_reduce(sums, comm::Op::kSum).wait(); });
+      model.set_sum_over_ranks([&group](at::Tensor& sums) {
+        const comm::Carrying carrying(comm::Payload::kActivations);
+        group.all_reduce(sums, comm::Op::kSum).wait();
+      });
     };
   }
   made.input = fmt::format("{} x {} x {} pixels", task->channels, task->height, task->width);

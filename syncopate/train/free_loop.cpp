@@ -18,6 +18,7 @@ namespace {
 struct UpdateRow {
   double step, loss, lr, examples;
   double ms, compute_ms, exchange_ms, data_ms;
+  double forward_ms, backward_ms, optimizer_ms, hidden_ms;
   double bytes_sent, grad_norm;
   double loss_sum, count;  ///< what the mean loss is made of
   double epoch;
@@ -32,6 +33,10 @@ struct UpdateRow {
             .compute_ms = r.compute_ms,
             .exchange_ms = r.exchange_ms,
             .data_ms = r.data_ms,
+            .forward_ms = r.forward_ms,
+            .backward_ms = r.backward_ms,
+            .optimizer_ms = r.optimizer_ms,
+            .hidden_ms = r.hidden_ms,
             .bytes_sent = r.bytes_sent,
             .grad_norm = r.grad_norm,
             .loss_sum = done.result.sum,
@@ -45,7 +50,11 @@ struct UpdateRow {
             .examples = static_cast<int64_t>(examples),
             .ms = ms,
             .compute_ms = compute_ms,
+            .forward_ms = forward_ms,
+            .backward_ms = backward_ms,
+            .optimizer_ms = optimizer_ms,
             .exchange_ms = exchange_ms,
+            .hidden_ms = hidden_ms,
             .data_ms = data_ms,
             .bytes_sent = bytes_sent,
             .grad_norm = grad_norm};
@@ -110,7 +119,7 @@ class FreeLoop : public Loop {
     parts_.listener.phase(first, "synchronisation");
     Advance progress{.epoch = first / parts_.loader.steps_per_epoch()};  // of no updates at all
     progress.done = first + strategy_.close(parts_.replica);
-    progress.bytes_sent = static_cast<double>((parts_.meter.meter() - before).total().bytes);
+    progress.sent = parts_.meter.meter() - before;
     progress.seconds = watch.seconds();
     progress.epoch_ended = progress.done > first && progress.done % parts_.loader.steps_per_epoch() == 0;
     std::vector<record::StepRecord> records;

@@ -22,14 +22,16 @@ class LockstepLoop : public Loop {
     if (options_.balance != nullptr) {
       const comm::Meter before = parts_.meter.meter();
       balance(done, step + 1);
-      done.record.bytes_sent += static_cast<double>((parts_.meter.meter() - before).total().bytes);
+      const comm::Meter balancing = parts_.meter.meter() - before;
+      done.sent += balancing;
+      done.record.bytes_sent += static_cast<double>(balancing.total().bytes);
     }
     Advance progress{.done = step + 1,
                      .wishes = done.result.wishes,
                      .epoch_ended = done.last_of_epoch,
                      .epoch = done.epoch,
                      .seconds = done.record.ms / 1e3,
-                     .bytes_sent = done.record.bytes_sent};
+                     .sent = done.sent};
     if (done.result.talked) {
       told(done.result.earlier, progress);
       progress.loss += done.result.sum;
@@ -58,11 +60,12 @@ class LockstepLoop : public Loop {
       told(totals.earlier(), added);
     }
     added.seconds = watch.seconds();
-    added.bytes_sent = static_cast<double>((parts_.meter.meter() - before).total().bytes);
+    added.sent = parts_.meter.meter() - before;
     record::StepRecord& last = rows_.back();
     last.ms += 1e3 * added.seconds;
     last.exchange_ms += 1e3 * added.seconds;
-    last.bytes_sent += added.bytes_sent;
+    last.hidden_ms += 1e3 * added.sent.hidden;
+    last.bytes_sent += static_cast<double>(added.sent.total().bytes);
     hand_over();
     return added;
   }

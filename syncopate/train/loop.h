@@ -58,7 +58,7 @@ struct Advance {
   int64_t epoch = 0;
   double loss = 0, count = 0;  ///< sums over the steps whose losses became known
   double seconds = 0;
-  double bytes_sent = 0;  ///< by this rank
+  comm::Meter sent{};  ///< by this rank
 };
 
 /// Makes the steps of a run. Workers that keep in step come to such a moment after every step; those that run

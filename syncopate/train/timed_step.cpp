@@ -1,11 +1,45 @@
 #include "syncopate/train/timed_step.h"
 
 #include <cmath>
+#include <string_view>
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/rng.h"
 
 namespace syncopate::train {
+namespace {
+
+/// What a step's seconds are spent on, by the phases that it tells of. Waiting for other ranks inside of a
+/// phase (synchronised batch norms do) is exchange, not compute.
+class PhaseClock {
+ public:
+  explicit PhaseClock(const comm::Metered& meter) : meter_(meter), waited_(meter.waited()) {}
+
+  void enter(std::string_view phase) {
+    leave();
+    current_ = phase == "data"       ? &data
+               : phase == "forward"  ? &forward
+               : phase == "backward" ? &backward
+                                     : &exchange;
+  }
+  void leave() {
+    const double waited = meter_.waited(), seconds = watch_.restart(), blocked = waited - waited_;
+    waited_ = waited;
+    *current_ += seconds - blocked;
+    exchange += blocked;
+  }
+
+  double data = 0, forward = 0, backward = 0;
+  double exchange = 0;  ///< with what the strategy computes then
+
+ private:
+  const comm::Metered& meter_;
+  Stopwatch watch_;
+  double waited_;
+  double* current_ = &data;
+};
+
+}  // namespace
 
 double mean_of(const parallel::TotalLoss& loss) {
   return loss.count > 0 ? loss.sum / loss.count : std::nan("");
@@ -21,12 +55,18 @@ TimedStep::TimedStep(const LoopParts& parts, const LoopOptions& options)
 TimedStep::Done TimedStep::make(const Request& request) {
   const Stopwatch watch;
   const comm::Meter before = parts_.meter.meter();
-  const auto phase = [&](const char* name) { parts_.listener.phase(request.step + 1, name); };
+  PhaseClock clock(parts_.meter);
+  const auto phase = [&](const char* name) {
+    clock.enter(name);
+    parts_.listener.phase(request.step + 1, name);
+  };
   phase("data");
   const data::StepBatches batches = parts_.loader.next();
-  const double data_seconds = watch.seconds();
+  clock.leave();
+  const double data_seconds = clock.data;
   comm::Group& replicas = parts_.mesh.replicas;
   if (options_.broadcast_buffers && replicas.size() > 1) {
+    const comm::Carrying carrying(comm::Payload::kParameters);
     for (const auto& [name, buffer] : parts_.replica.model.buffers()) replicas.broadcast(buffer, 0).wait();
   }
   Done done;
@@ -42,8 +82,10 @@ TimedStep::Done TimedStep::make(const Request& request) {
                              {.phase = phase,
                               .wishes = [&] { return parts_.wishes(request.heeds_clock); },
                               .earlier = request.earlier});
+  clock.leave();
   const double seconds = watch.seconds();
-  const comm::Count sent = (parts_.meter.meter() - before).total();
+  done.sent = parts_.meter.meter() - before;
+  const comm::Count sent = done.sent.total();
   done.compute_seconds = seconds - data_seconds - sent.seconds;
   record::StepRecord& record = done.record;
   record.step = request.step + 1;
@@ -51,9 +93,16 @@ TimedStep::Done TimedStep::make(const Request& request) {
   record.lr = lr;
   record.examples = batches.global_examples;
   record.ms = 1e3 * seconds;
-  record.exchange_ms = 1e3 * done.result.exchange_seconds;
+  record.exchange_ms = 1e3 * (clock.exchange - done.result.update.apply_seconds);
+  record.hidden_ms = 1e3 * done.sent.hidden;
   record.data_ms = 1e3 * data_seconds;
   record.compute_ms = record.ms - record.exchange_ms - record.data_ms;
+  // A device computes behind our back: to know where its time goes, every step would have to wait for it.
+  if (parts_.replica.params.values.is_cpu()) {
+    record.forward_ms = 1e3 * clock.forward;
+    record.backward_ms = 1e3 * clock.backward;
+    record.optimizer_ms = 1e3 * done.result.update.apply_seconds;
+  }
   record.bytes_sent = static_cast<double>(sent.bytes);
   record.grad_norm = done.result.update.gradient_norm;
   return done;

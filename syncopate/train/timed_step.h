@@ -26,6 +26,7 @@ class TimedStep {
     bool last_of_epoch = false;
     int64_t own_examples = 0;
     double compute_seconds = 0;  ///< this rank's own, without loading and without waiting for others
+    comm::Meter sent{};          ///< in this step, by this rank
     double own_loss() const;     ///< not a number where this rank had no examples
   };
 

@@ -75,7 +75,9 @@ TrainResult Trainer::run(bool resume) {
     if (sums_.count > 0) end_of_epoch(result_.steps);
     conclude();
   }
-  result_.bytes_sent = bytes_sent_by_all();
+  const comm::Meter sent = sent_by_all();
+  result_.bytes_sent = bytes_before_ + static_cast<double>(sent.total().bytes);
+  if (sent_before_) result_.sent = *sent_before_ += sent;
   if (balance_) result_.shares = balance_->shares();
   if (parts_.replica.loss_scale != nullptr) result_.skipped = skipped_steps();
   result_.updates = loop_->updates();
@@ -93,7 +95,7 @@ int64_t Trainer::advance() {
   time_is_up_ = progress.wishes.time_is_up;
   save_wished_ = progress.wishes.save;
   epoch_ended_ = progress.epoch_ended;
-  bytes_sent_ += progress.bytes_sent;
+  sent_ += progress.sent;
   result_.seconds += progress.seconds;
   sums_.seconds += progress.seconds;
   sums_.epoch = progress.epoch;
@@ -106,7 +108,7 @@ void Trainer::bring_together() {
   const Advance added = loop_->bring_together();
   result_.interrupted |= added.wishes.stop && result_.steps < options_.steps;
   time_is_up_ |= added.wishes.time_is_up;
-  bytes_sent_ += added.bytes_sent;
+  sent_ += added.sent;
   result_.seconds += added.seconds;
   sums_.seconds += added.seconds;
   sums_.loss += added.loss;
@@ -140,10 +142,11 @@ int64_t Trainer::skipped_steps() {
   return skipped.item<int64_t>();
 }
 
-double Trainer::bytes_sent_by_all() {
-  at::Tensor bytes = at::full({1}, bytes_sent_, at::kDouble);
-  parts_.mesh.world.all_reduce(bytes, comm::Op::kSum).wait();
-  return bytes_before_ + bytes.item<double>();
+comm::Meter Trainer::sent_by_all() {
+  std::vector<double> numbers = sent_.numbers();
+  const at::Tensor sums = at::from_blob(numbers.data(), {static_cast<int64_t>(numbers.size())}, at::kDouble);
+  parts_.mesh.world.all_reduce(sums, comm::Op::kSum).wait();
+  return comm::Meter::of_numbers(numbers);
 }
 
 bool Trainer::due(int64_t every, int64_t steps_done) const {
@@ -226,6 +229,8 @@ void Trainer::save(int64_t steps_done) {
 }
 
 nlohmann::ordered_json Trainer::progress() {
+  comm::Meter sent = sent_by_all();
+  const double bytes_sent = bytes_before_ + static_cast<double>(sent.total().bytes);
   nlohmann::ordered_json epochs = nlohmann::ordered_json::array();
   for (const auto& epoch : result_.epochs) epochs.push_back(record::to_json(epoch));
   nlohmann::ordered_json progress{
@@ -235,7 +240,7 @@ nlohmann::ordered_json Trainer::progress() {
       {"steps_per_epoch", parts_.loader.steps_per_epoch()},
       {"seed", options_.seed},
       {"start_hash", start_hash_},
-      {"bytes_sent", bytes_sent_by_all()},
+      {"bytes_sent", bytes_sent},
       {"seconds", result_.seconds},
       {"updates", loop_->updates()},
       {"evals", evals_},
@@ -248,6 +253,7 @@ nlohmann::ordered_json Trainer::progress() {
       {"epochs", epochs},
       {"inputs", options_.inputs},
       {"environment", options_.environment}};
+  if (sent_before_) progress["sent"] = (sent += *sent_before_).numbers();
   if (balance_) progress["shares"] = balance_->shares();
   if (best_) progress["best"] = best_->state();
   return progress;
@@ -288,6 +294,9 @@ void Trainer::go_on_from(const nlohmann::ordered_json& progress, Resumption& how
            .count = progress.at("epoch_count"),
            .seconds = progress.at("epoch_seconds")};
   bytes_before_ = progress.at("bytes_sent");
+  sent_before_.reset();
+  if (progress.contains("sent"))
+    sent_before_ = comm::Meter::of_numbers(progress.at("sent").get<std::vector<double>>());
   result_.seconds = progress.at("seconds");
   loop_->restore_updates(progress.at("updates"));
   if (balance_ && how.resized()) {

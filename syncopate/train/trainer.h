@@ -50,7 +50,9 @@ struct TrainResult {
   int64_t kept_step = 0;                         ///< steps done when that model was made
   int64_t skipped = 0;                           ///< steps left out because an fp16 gradient overflowed
   double bytes_sent = 0;                         ///< by all ranks together, in all steps
-  double seconds = 0;                            ///< in steps, as the clock on the wall has it
+  /// The same in detail; none where an older version made the first steps and did not keep it.
+  std::optional<comm::Meter> sent;
+  double seconds = 0;  ///< in steps, as the clock on the wall has it
   /// Where workers run free, by worker: how many updates it made (those count that are no more), and how
   /// stale they were.
   std::vector<int64_t> updates;
@@ -104,8 +106,8 @@ class Trainer {
   void go_on_from(const nlohmann::ordered_json& progress, Resumption& how);
   /// Of a run whose updates had another size: so many of the size they have now.
   int64_t converted(int64_t steps, const nlohmann::ordered_json& progress, Resumption& how) const;
-  int64_t skipped_steps();     ///< by an overflow, of all ranks where each has its own; collective
-  double bytes_sent_by_all();  ///< collective
+  int64_t skipped_steps();    ///< by an overflow, of all ranks where each has its own; collective
+  comm::Meter sent_by_all();  ///< in the steps of this process; collective
   Trained trained() const;
   parallel::Settled settle();  ///< makes every replica the model that is evaluated; collective
   bool due(int64_t every, int64_t steps_done) const;  ///< `every` 0: at the end of an epoch
@@ -124,8 +126,9 @@ class Trainer {
   } sums_;
   std::string start_hash_;
   int64_t recorded_ = 0;     ///< steps or updates that the listener was told of
-  double bytes_sent_ = 0;    ///< by this rank, in the steps of this process
+  comm::Meter sent_{};       ///< by this rank, in the steps of this process
   double bytes_before_ = 0;  ///< by all ranks, before the checkpoint
+  std::optional<comm::Meter> sent_before_ = comm::Meter{};  ///< the same in detail; none: not known
   int64_t evals_ = 0;
   std::optional<record::EvalRecord> last_eval_;
   int64_t eval_step_ = -1;         ///< steps done when that was taken

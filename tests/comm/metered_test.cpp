@@ -13,6 +13,8 @@
 #include <fstream>
 
 #include "syncopate/base/clock.h"
+#include "syncopate/comm/completion.h"
+#include "syncopate/comm/flights.h"
 #include "tests/contract/ranks.h"
 #include "tests/support/child.h"
 #include "tests/support/support.h"
@@ -86,6 +88,58 @@ TEST(Metered, CountsCallsAndBytesByKind) {
   });
 }
 
+TEST(Metered, CountsBytesByWhatTheyCarry) {
+  run_ranks(2, [](Group& plain) {
+    Metered group(plain.split(0, plain.rank()));
+    exchange(group, {Kind::kAllReduce, at::kFloat});  // nobody said: control
+    {
+      const comm::Carrying gradients(comm::Payload::kGradients);
+      comm::Pending pending = group.all_reduce(at::ones({8}), Op::kSum);
+      {
+        const comm::Carrying parameters(comm::Payload::kParameters);
+        group.all_gather({at::empty({2}), at::empty({2})}, at::ones({2})).wait();
+      }
+      pending.wait();
+    }
+    group.all_reduce(at::ones({2}), Op::kSum).wait();
+    const comm::Meter meter = group.meter();
+    const auto carried = [&](comm::Payload payload) { return meter.carried[static_cast<size_t>(payload)]; };
+    EXPECT_EQ(carried(comm::Payload::kGradients), 32);
+    EXPECT_EQ(carried(comm::Payload::kParameters), 8);
+    EXPECT_EQ(carried(comm::Payload::kActivations), 0);
+    EXPECT_EQ(carried(comm::Payload::kControl), meter.total().bytes - 40);
+    // Control is no transfer, and a gather's size is that of all parts together.
+    EXPECT_EQ(meter[Kind::kAllReduce].transfers, 1);
+    EXPECT_EQ(meter[Kind::kAllReduce].size, 32);
+    EXPECT_EQ(meter[Kind::kAllGather].size, 16);
+    const comm::Meter copy = comm::Meter::of_numbers(meter.numbers());
+    EXPECT_EQ(copy.numbers(), meter.numbers());
+    EXPECT_NE(copy.numbers(), comm::Meter().numbers());
+    plain.barrier();
+  });
+}
+
+TEST(Flights, AreCoveredOnce) {
+  EXPECT_DOUBLE_EQ(comm::covered({}), 0);
+  EXPECT_DOUBLE_EQ(comm::covered({{5, 7}, {1, 3}, {2, 4}, {2.5, 3.5}}), 5);
+  // Under way from 0 to 4 and from 6 to 7; blocked from 3 to 6.5: 0 to 3 and 6.5 to 7 were hidden.
+  EXPECT_DOUBLE_EQ(comm::hidden({{0, 2}, {1, 4}, {6, 7}}, {{3, 6.5}}), 3.5);
+  EXPECT_DOUBLE_EQ(comm::hidden({{0, 2}}, {{0, 1}, {0.5, 2}}), 0) << "waited for all of it";
+}
+
+/// An operation that ends by itself at a known moment.
+class Clockwork : public comm::Pending::Work {
+ public:
+  explicit Clockwork(comm::Moment end) : end_(end) {}
+  void wait() override {
+    std::this_thread::sleep_until(end_);
+    comm::note_end(end_);
+  }
+
+ private:
+  comm::Moment end_;
+};
+
 using std::chrono::milliseconds;
 
 class Sleep : public comm::Pending::Work {
@@ -101,7 +155,7 @@ class Sleep : public comm::Pending::Work {
 /// for.
 class SlowGroup : public Group {
  public:
-  static constexpr milliseconds kStart{30}, kWait{60}, kReceive{150}, kBarrier{90}, kSplit{40};
+  static constexpr milliseconds kStart{30}, kWait{60}, kReceive{150}, kBarrier{90}, kSplit{40}, kFlight{60};
 
   int rank() const override { return 0; }
   int size() const override { return 2; }
@@ -109,7 +163,9 @@ class SlowGroup : public Group {
     std::this_thread::sleep_for(kStart);
     return comm::Pending(std::make_unique<Sleep>(kWait));
   }
-  comm::Pending broadcast(at::Tensor, int) override { return {}; }
+  comm::Pending broadcast(at::Tensor, int) override {
+    return comm::Pending(std::make_unique<Clockwork>(comm::Moment::clock::now() + kFlight));
+  }
   comm::Pending gather(std::vector<at::Tensor>, at::Tensor, int) override { return {}; }
   comm::Pending scatter(at::Tensor, std::vector<at::Tensor>, int) override { return {}; }
   comm::Pending all_gather(std::vector<at::Tensor>, at::Tensor) override { return {}; }
@@ -126,6 +182,28 @@ class SlowGroup : public Group {
 };
 
 double seconds(milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
+TEST(Metered, TellsHiddenFromExposedTime) {
+  Metered group(std::make_unique<SlowGroup>());
+  const comm::Carrying carrying(comm::Payload::kGradients);
+  const at::Tensor mine = at::ones({4});
+  const double flight = seconds(SlowGroup::kFlight);
+  // It ended long before anybody waited: all of it was hidden, and no more than that.
+  comm::Pending early = group.broadcast(mine, 0);
+  std::this_thread::sleep_for(3 * SlowGroup::kFlight);
+  early.wait();
+  const comm::Meter first = group.meter();
+  EXPECT_NEAR(first.hidden, flight, 0.4 * flight);
+  EXPECT_NEAR(first[Kind::kBroadcast].in_flight, flight, 0.4 * flight);
+  // Two at the same time count once; whoever waits at once hides nothing.
+  comm::Pending one = group.broadcast(mine, 0), two = group.broadcast(mine, 0);
+  one.wait();
+  two.wait();
+  const comm::Meter second = group.meter() - first;
+  EXPECT_LT(second.hidden, 0.4 * flight);
+  EXPECT_NEAR(second[Kind::kBroadcast].in_flight, flight, 0.4 * flight);
+  EXPECT_GE(second.waited, 0.6 * flight);
+}
 
 TEST(Metered, CountsBlockedSecondsToTheKindThatBlocked) {
   const Stopwatch watch;

@@ -140,6 +140,7 @@ class LossListener : public train::Listener {
       losses_.push_back(record.loss);
       if (!first_) continue;
       trace_.bytes.push_back(record.bytes_sent);
+      trace_.records.push_back(record);
       trace_.rates.push_back(record.lr);
     }
   }
@@ -255,6 +256,8 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   trace.test = result.eval;
   trace.validation = result.validation;
   trace.kept_step = result.kept_step;
+  trace.sent = result.sent;
+  trace.bytes_sent = result.bytes_sent;
   if (!result.eval) return;
   trace.accuracy = result.eval->measures.at("accuracy");
   trace.evaluated = result.eval->model;

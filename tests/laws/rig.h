@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/comm/metered.h"
 #include "syncopate/data/dataset.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"
@@ -72,6 +73,9 @@ struct Trace {
   std::string start_hash{};
   std::optional<record::EvalRecord> test{}, validation{};  ///< of the model that was kept
   int64_t kept_step = 0;
+  std::optional<comm::Meter> sent{};  ///< by all ranks together
+  double bytes_sent = 0;              ///< likewise
+  std::vector<record::StepRecord> records{};
 };
 
 /// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.

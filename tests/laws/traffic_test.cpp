@@ -58,6 +58,45 @@ TEST(Traffic, CodecsSendWhatIsPredicted) {
   expect_sent("local-sgd", "int8", 0.01);
 }
 
+/// Bytes by what they carry, of all ranks and steps.
+void expect_carried(const std::string& strategy, const std::string& codec, comm::Payload most) {
+  const Trace trace = train(rig_for(strategy, codec));
+  ASSERT_TRUE(trace.sent.has_value());
+  const auto carried = [&](comm::Payload payload) {
+    return static_cast<double>(trace.sent->carried[static_cast<size_t>(payload)]);
+  };
+  double sum = 0;
+  for (int p = 0; p < comm::kPayloads; ++p) sum += carried(static_cast<comm::Payload>(p));
+  EXPECT_DOUBLE_EQ(sum, trace.bytes_sent) << strategy;
+  EXPECT_GT(carried(most), 0.98 * sum) << strategy << " " << codec << ": " << comm::name_of(most);
+  EXPECT_GT(carried(comm::Payload::kControl), 0) << strategy << ": losses";
+}
+
+TEST(Traffic, EveryByteIsOfAKind) {
+  for (const char* codec : {"none", "int8", "power-sgd"})  // also in the second round of an exchange
+    expect_carried("all-reduce", codec, comm::Payload::kGradients);
+  for (const char* strategy : {"ddp", "gather-scatter", "parameter-server"})
+    expect_carried(strategy, "none", comm::Payload::kGradients);
+  expect_carried("local-sgd", "none", comm::Payload::kParameters);
+  expect_carried("diloco", "int8", comm::Payload::kParameters);
+}
+
+TEST(Steps, PartsAddUp) {
+  for (const char* strategy : {"single", "ddp", "local-sgd", "parameter-server"}) {
+    Rig rig = rig_for(strategy, "none");
+    if (std::string(strategy) == "single") rig.workers = 1;
+    const Trace trace = train(rig);
+    ASSERT_EQ(trace.records.size(), 8U);
+    for (const record::StepRecord& r : trace.records) {
+      EXPECT_GT(r.forward_ms, 0);
+      EXPECT_GT(r.backward_ms, 0);
+      EXPECT_NEAR(r.compute_ms + r.exchange_ms + r.data_ms, r.ms, 1e-6 * r.ms);
+      // What is left over is between the parts: nothing of it may be counted twice.
+      EXPECT_LE(r.forward_ms + r.backward_ms + r.optimizer_ms, r.compute_ms + 1e-6 * r.ms) << strategy;
+    }
+  }
+}
+
 TEST(Traffic, OneWorkerAndOneMemorySendNothing) {
   Rig rig = rig_for("hogwild", "none");
   EXPECT_EQ(predicted(rig, 1000), 0);

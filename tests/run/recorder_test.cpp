@@ -35,5 +35,27 @@ TEST(Summary, UsesTheMeanForPeriodicExchanges) {
   EXPECT_DOUBLE_EQ(record.exchange_ms, 27.0 / 4);
 }
 
+TEST(Summary, TellsPercentilesAndParts) {
+  std::vector<record::StepRecord> steps = steps_of({{900, 5}});
+  for (int i = 1; i <= 101; ++i) steps.push_back(steps_of({{static_cast<double>(i), 5}}).front());
+  for (record::StepRecord& step : steps) {
+    step.forward_ms = 0.25 * step.ms;
+    step.backward_ms = 0.375 * step.ms;
+    step.optimizer_ms = 0.125 * step.ms;
+    step.hidden_ms = 2 * step.ms;
+  }
+  record::RunRecord record;
+  summarise(steps, record);
+  EXPECT_DOUBLE_EQ(record.ms_p50, 51);
+  EXPECT_DOUBLE_EQ(record.ms_p95, 96);
+  EXPECT_DOUBLE_EQ(record.forward_ms + record.backward_ms + record.optimizer_ms + record.exchange_ms, 51);
+  EXPECT_DOUBLE_EQ(record.hidden_ms, 102) << "no part of the step: several may be hidden behind it";
+  // Between two steps the percentile lies between them.
+  record::RunRecord two;
+  summarise(steps_of({{900, 5}, {10, 5}, {20, 5}}), two);
+  EXPECT_DOUBLE_EQ(two.ms_p50, 15);
+  EXPECT_DOUBLE_EQ(two.ms_p95, 19.5);
+}
+
 }  // namespace
 }  // namespace syncopate::run

@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 
+#include "syncopate/comm/payload.h"
 #include "syncopate/comm/pending.h"
 
 namespace syncopate::parallel {
@@ -21,20 +22,25 @@ class TwoRounds {
 
   /// The exchange has started its first round. The result must not outlive this.
   comm::Pending add(std::shared_ptr<Exchange> exchange) {
-    to_turn_.push_back(exchange);
+    to_turn_.push_back({exchange, comm::Carrying::now()});
     return comm::Pending(std::make_unique<Work>(*this, std::move(exchange)));
   }
 
  private:
+  struct Begun {
+    std::shared_ptr<Exchange> exchange;
+    comm::Payload carries;  ///< in the second round as in the first
+  };
   class Work : public comm::Pending::Work {
    public:
     Work(TwoRounds& rounds, std::shared_ptr<Exchange> exchange)
         : rounds_(rounds), exchange_(std::move(exchange)) {}
     void wait() override {
       while (!rounds_.to_turn_.empty()) {
-        const std::shared_ptr<Exchange> next = std::move(rounds_.to_turn_.front());
+        const Begun next = std::move(rounds_.to_turn_.front());
         rounds_.to_turn_.pop_front();
-        next->turn();
+        const comm::Carrying carrying(next.carries);
+        next.exchange->turn();
       }
       exchange_->finish();
     }
@@ -44,7 +50,7 @@ class TwoRounds {
     std::shared_ptr<Exchange> exchange_;
   };
 
-  std::deque<std::shared_ptr<Exchange>> to_turn_;
+  std::deque<Begun> to_turn_;
 };
 
 }  // namespace syncopate::parallel

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "syncopate/base/clock.h"
+
 namespace syncopate::parallel {
 
 std::vector<StateTensor> ParameterServer::Saved::state(comm::Group& workers, ServerClient& client) {
@@ -31,7 +33,9 @@ void ParameterServer::open(Replica&, int64_t first, int64_t last) {
 }
 
 Update ParameterServer::step(Replica& replica, const StepContext& context) {
-  const auto [update, scale] = replica.scaled(context.count);
+  const Stopwatch watch;
+  auto [update, scale] = replica.scaled(context.count);
+  update.apply_seconds = watch.seconds();
   if (scale) {
     client_.push(replica, context, *scale);
   } else {

@@ -8,6 +8,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/payload.h"
 #include "syncopate/parallel/server/gradient_runs.h"
 #include "syncopate/parallel/strategy.h"
 
@@ -30,7 +31,10 @@ void ServerClient::send_values(Replica& replica) {
   const at::Tensor values = replica.params.values.to(at::kCPU);
   for (size_t server = 0; server < links_.size(); ++server) {
     links_[server].send_plain(Request{.ask = Ask::kValues}).wait();
-    links_[server].send(shards_[server].of(values)).wait();
+    {
+      const comm::Carrying carrying(comm::Payload::kParameters);
+      links_[server].send(shards_[server].of(values)).wait();
+    }
     links_[server].receive_plain<Reply>();
   }
 }
@@ -57,6 +61,7 @@ void ServerClient::send_gradient(Replica& replica, const StepContext& context, R
     const bool whole = 4 * request.elements > 3 * shard.size();
     request.runs = whole ? -1 : static_cast<int64_t>(within.size());
     sent.push_back(link.send_plain(request));
+    const comm::Carrying carrying(comm::Payload::kGradients);
     if (whole) {
       sent.push_back(link.send(part));
     } else if (!within.empty()) {
@@ -90,6 +95,7 @@ void ServerClient::receive_values(Replica& replica) {
     if (!host_.defined()) host_ = at::empty_like(values, values.options().device(at::kCPU));
     values = host_;
   }
+  const comm::Carrying carrying(comm::Payload::kParameters);
   std::vector<comm::Pending> coming;
   for (size_t server = 0; server < links_.size(); ++server) {
     coming.push_back(links_[server].receive(shards_[server].of(values)));

@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "syncopate/comm/payload.h"
+
 namespace syncopate::parallel {
 
 void take_parameters_of_rank_zero(Replica& replica, comm::Group& group) {
+  const comm::Carrying carrying(comm::Payload::kParameters);
   group.broadcast(replica.params.values, 0).wait();
 }
 
@@ -22,10 +25,14 @@ void EveryStep::before_backward(Replica&, const StepContext& context, bool last_
 
 Update EveryStep::step(Replica& replica, const StepContext& context) {
   tensor::FlatParams& params = replica.params;
-  if (options_.whole) {
-    averager_->start({params.grads, 0}).wait();
-  } else {
-    for (const auto& entry : params.entries()) averager_->start({params.grad_of(entry), entry.offset}).wait();
+  {
+    const comm::Carrying carrying(comm::Payload::kGradients);
+    if (options_.whole) {
+      averager_->start({params.grads, 0}).wait();
+    } else {
+      for (const auto& entry : params.entries())
+        averager_->start({params.grad_of(entry), entry.offset}).wait();
+    }
   }
   Update update = replica.apply(context);
   if (group_.size() > 1) update.touched.emplace();  // other ranks' rows are in the gradient, too

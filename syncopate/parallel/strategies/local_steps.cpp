@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/payload.h"
 
 namespace syncopate::parallel {
 namespace {
@@ -158,6 +159,7 @@ void LocalSteps::launch(Replica& replica, size_t number) {
   // division.
   const bool differences = found.anchor.defined();
   found.mean.mul_(differences ? weight.fraction() : weight.mine);
+  const comm::Carrying carrying(comm::Payload::kParameters);
   statistics_[number].start(group_, weight.fraction());
   in_flight_[number] = {found.mean, differences ? 1 : weight.all,
                         averager_->start({found.mean, fragments_[number].begin})};

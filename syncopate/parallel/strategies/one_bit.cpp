@@ -8,6 +8,7 @@
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
+#include "syncopate/comm/payload.h"
 #include "syncopate/optim/clip.h"
 #include "syncopate/optim/pass.h"
 
@@ -111,6 +112,7 @@ void OneBit::exchange_and_update(Replica& replica, const StepContext& context, d
   const at::NoGradGuard no_grad;
   tensor::FlatParams& params = replica.params;
   const optim::OptimizerOptions& options = adam_->options();
+  const comm::Carrying carrying(comm::Payload::kGradients);
   std::vector<comm::Pending> pending;
   for (const Slice& range : dense_) {
     // The sum over ranks is the new momentum: each brings its gradient and a share of the old momentum.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/payload.h"
 
 namespace syncopate::parallel {
 
@@ -104,6 +105,7 @@ void Overlapped::ready(size_t entry) {
 }
 
 void Overlapped::start_next() {
+  const comm::Carrying carrying(comm::Payload::kGradients);
   Bucket& bucket = buckets_[started_];
   if (observer_) observer_("start", std::to_string(started_));
   ++started_;

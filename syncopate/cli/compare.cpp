@@ -10,7 +10,8 @@
 #include "syncopate/cli/commands.h"
 #include "syncopate/lab/experiment.h"
 #include "syncopate/lab/sweep.h"
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analyse.h"
+#include "syncopate/report/terminal.h"
 
 namespace syncopate::cli {
 namespace {
@@ -24,21 +25,19 @@ int compare(const std::string& file, const std::string& out) {
   tell("{}{}", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");
   const lab::SweepResult result =
       lab::sweep(experiment, folder, [](const std::string& line) { tell("{}", line); });
-  std::vector<report::ComparedRun> runs;
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   for (const lab::SweepRow& row : result.rows) {
-    runs.push_back({row.name, row.spec.label(), row.spec.comm.workers, row.record});
     records.push_back(row.record ? record::to_json(*row.record) : nlohmann::ordered_json());
   }
-  if (!runs.empty()) {
-    const std::string table = report::comparison_table(runs);
+  if (!result.rows.empty()) {
+    const std::string table = report::terminal_table(report::analyse(folder));
     write_file_atomically(folder / "comparison.txt", table);
     write_file_atomically(folder / "comparison.json", records.dump(2) + "\n");
     fmt::print("\n{}", table);
     const auto reused =
         std::count_if(result.rows.begin(), result.rows.end(), [](const auto& row) { return row.reused; });
     if (reused > 0) {
-      tell("{} of {} rows were done before; remove {} to run them again", reused, runs.size(),
+      tell("{} of {} rows were done before; remove {} to run them again", reused, result.rows.size(),
            folder.string());
     }
   }

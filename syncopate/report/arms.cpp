@@ -1,0 +1,470 @@
+// Which runs belong together, what they are judged by, and what they are compared with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "syncopate/base/text.h"
+#include "syncopate/report/comparison.h"
+#include "syncopate/report/plain_text.h"
+#include "syncopate/report/plan.h"
+#include "syncopate/report/traits.h"
+#include "syncopate/report/words.h"
+
+namespace syncopate::report {
+namespace {
+
+double positive(double value) { return value > 0 ? value : kUnknown; }
+
+/// What such a run learns from which data: other problems are not compared with each other.
+constexpr const char* kProblem[] = {"task.name", "task.data", "task.limit", "task.test_limit", "model.name"};
+
+/// Settings that say nothing about what was trained: runs that differ in them alone are one arm.
+bool says_nothing(std::string_view setting) {
+  return setting == "train.seed" || setting == "train.save_every" || setting == "comm.timeout";
+}
+
+RunResult result_of(const RunData& run) {
+  RunResult r;
+  r.id = run.id;
+  r.arm = run.arm;
+  r.row = run.row;
+  r.name = run.name;
+  r.kind = run.kind;
+  r.folder = run.folder;
+  r.state = run.state;
+  r.message = utf8(run.message);
+  r.axes = run.axes;
+  r.seed = run.seed;
+  r.lr = run.lr;
+  r.reused = run.reused;
+  r.other_version = run.other_version;
+  r.alone = run.alone;
+  const RunFiles& files = *run.files;
+  r.strategy = files.setting("strategy.name");
+  r.codec = files.setting("codec.name");
+  r.workers = parse_integer(files.setting("comm.workers")).value_or(1);
+  r.curve = files.curve;
+  if (run.state == "running") r.progress = files.progress;
+  r.host = files.host;
+  r.cpu = files.cpu;
+  r.command = files.command;
+  r.date = files.date;
+  r.version = files.version;
+  r.commit = files.commit;
+  if (!run.done()) return r;
+  const record::RunRecord& record = *files.record;
+  r.loss = record.train_loss;
+  r.workers = record.workers;
+  r.ms = positive(record.ms_per_iteration);
+  r.ms_p50 = positive(record.ms_p50);
+  r.ms_p95 = positive(record.ms_p95);
+  r.examples_per_s = positive(record.examples_per_s);
+  r.train_seconds = positive(record.train_seconds);
+  r.bytes_per_step = record.bytes_sent_per_step;
+  r.bytes_by_kind = record.bytes_by_kind;
+  r.outside_load = record.outside_load;
+  r.peak_memory = positive(static_cast<double>(record.peak_memory));
+  r.noise_scale = record.noise_scale;
+  r.examples = record.examples;
+  r.steps = record.steps;
+  r.global_batch = record.global_batch;
+  if (r.global_batch == 0 && record.steps > 0)
+    r.global_batch = static_cast<int64_t>(
+        std::llround(static_cast<double>(record.examples) / static_cast<double>(record.steps)));
+  if (const auto& eval = record.eval ? record.eval : record.validation) r.measures = eval->measures;
+  r.parts = {.data = record.data_ms, .compute = record.compute_ms, .exchange = record.exchange_ms};
+  if (record.forward_ms + record.backward_ms + record.optimizer_ms > 0) {
+    r.parts.forward = record.forward_ms;
+    r.parts.backward = record.backward_ms;
+    r.parts.optimizer = record.optimizer_ms;
+    r.parts.hidden = record.hidden_ms;
+  }
+  r.cpu = record.cpu.empty() ? r.cpu : record.cpu;
+  r.cores = record.cores;
+  r.threads = record.threads;
+  r.start_hash = record.start_hash;
+  r.data_hash = record.data_hash;
+  r.test_hash = record.test_hash;
+  r.host = record.provenance.host;
+  r.command = record.provenance.command;
+  r.date = record.provenance.date;
+  r.version = record.provenance.version;
+  r.commit = record.provenance.commit;
+  return r;
+}
+
+/// Settings that are not the same in all runs of the comparison, and the values of those that are.
+void tell_settings_apart(Results& results, const std::vector<const RunData*>& runs) {
+  if (runs.empty()) return;
+  std::vector<std::string> names;
+  std::set<std::string> seen, varying;
+  std::map<std::string, const std::string*> first;
+  for (const RunData* run : runs) {
+    for (const auto& [name, value] : run->files->settings) {
+      if (seen.insert(name).second) names.push_back(name);
+      const auto [at, fresh] = first.emplace(name, &value);
+      if (!fresh && *at->second != value) varying.insert(name);
+    }
+  }
+  for (const std::string& name : names) {
+    if (says_nothing(name)) continue;
+    if (varying.contains(name)) {
+      results.varies.push_back(name);
+    } else {
+      results.common.emplace_back(name, *first.at(name));
+    }
+  }
+}
+
+Settings chosen_settings(const RunFiles& files, const std::vector<std::string>& names) {
+  Settings chosen;
+  std::map<std::string_view, std::string_view> all;
+  for (const auto& [name, value] : files.settings) all.emplace(name, value);
+  for (const std::string& name : names) {
+    if (const auto found = all.find(name); found != all.end()) chosen.emplace_back(name, found->second);
+  }
+  return chosen;
+}
+
+std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+/// Arms of a folder of runs: by what their settings say, seeds apart. Gives each run its arm.
+void group_by_settings(std::vector<RunResult>& runs, const std::vector<RunData>& data) {
+  std::map<std::string, std::string> ids;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    std::string key;
+    for (const auto& [name, value] : data[i].files->settings) {
+      if (!says_nothing(name)) key += name + "=" + value + "\n";
+    }
+    if (key.empty()) key = data[i].folder;  // nothing is known of it
+    const auto [found, fresh] = ids.emplace(key, fmt::format("a{}", ids.size()));
+    runs[i].arm = found->second;
+  }
+}
+
+std::string label_of(const RunResult& run) {
+  if (run.strategy.empty()) return run.folder;
+  return run.codec.empty() || run.codec == "none" ? run.strategy : run.strategy + ", " + run.codec;
+}
+
+/// Calls arms by strategy and codec, and where these are alike by the settings in which they differ.
+void name_arms(Results& results) {
+  std::map<std::string, std::vector<size_t>> alike;
+  for (size_t i = 0; i < results.arms.size(); ++i) alike[results.arms[i].name].push_back(i);
+  for (const auto& group : alike) {
+    if (group.second.size() < 2) continue;
+    for (const std::string& setting : results.varies) {
+      if (setting == "strategy.name" || setting == "codec.name") continue;
+      std::set<std::string> values;
+      const auto value_in = [&](size_t arm) {
+        for (const auto& [name, value] : results.arms[arm].settings) {
+          if (name == setting) return value;
+        }
+        return std::string();
+      };
+      for (const size_t arm : group.second) values.insert(value_in(arm));
+      if (values.size() < 2) continue;
+      for (const size_t arm : group.second) {
+        const std::string value = value_in(arm);
+        results.arms[arm].name += setting == "comm.workers"
+                                      ? fmt::format(", {} workers", value)
+                                      : fmt::format(", {} {}", last_part(setting), value);
+      }
+    }
+  }
+}
+
+std::string state_of(const std::vector<const RunData*>& runs) {
+  const auto count = [&](auto holds) {
+    return static_cast<size_t>(
+        std::count_if(runs.begin(), runs.end(), [&](const RunData* run) { return holds(run->state); }));
+  };
+  const size_t done = count([](const std::string& state) { return state == "done"; });
+  const size_t planned = count([](const std::string& state) { return state == "planned"; });
+  if (count([](const std::string& state) { return state == "running"; }) > 0) return "running";
+  if (planned > 0) return done > 0 ? "running" : "planned";
+  return done > 0 ? "done" : "failed";
+}
+
+}  // namespace
+
+const RunData* Comparison::done_run(size_t arm, int64_t seed) const {
+  for (const RunData* run : runs[arm]) {
+    if (run->done() && run->seed == seed) return run;
+  }
+  return nullptr;
+}
+
+const RunData* Comparison::any_done(size_t arm) const {
+  for (const RunData* run : runs[arm]) {
+    if (run->done()) return run;
+  }
+  return nullptr;
+}
+
+size_t Comparison::done_count(size_t arm) const {
+  return static_cast<size_t>(
+      std::count_if(runs[arm].begin(), runs[arm].end(), [](const RunData* run) { return run->done(); }));
+}
+
+bool Comparison::differs_allowed(std::string_view check) const {
+  return std::find(sweep.differs.begin(), sweep.differs.end(), check) != sweep.differs.end();
+}
+
+void make_runs_and_arms(Comparison& of) {
+  Results& results = of.results;
+  const SweepData& sweep = of.sweep;
+  results.title = sweep.title;
+  results.file = sweep.file;
+  results.state = sweep.state;
+  results.target = sweep.target;
+  results.notes = sweep.notes;
+  results.axes = sweep.axes;
+  results.omitted_curves = sweep.omitted_curves;
+  for (const RunData& run : sweep.runs) results.runs.push_back(result_of(run));
+  if (!sweep.planned) group_by_settings(results.runs, sweep.runs);
+  const auto compared = [](const RunResult& run) { return run.kind == "row" || run.kind == "control"; };
+  std::vector<const RunData*> all;
+  for (size_t i = 0; i < results.runs.size(); ++i) {
+    if (compared(results.runs[i]) && !sweep.runs[i].files->settings.empty()) all.push_back(&sweep.runs[i]);
+  }
+  tell_settings_apart(results, all);
+  std::map<std::string, size_t> places;
+  std::vector<std::string> again;
+  for (size_t i = 0; i < results.runs.size(); ++i) {
+    RunResult& run = results.runs[i];
+    run.settings = chosen_settings(*sweep.runs[i].files, results.varies);
+    if (!compared(run)) continue;
+    const auto [at, fresh] = places.emplace(run.arm, results.arms.size());
+    if (fresh) {
+      ArmResult arm;
+      arm.id = run.arm;
+      arm.row = run.row;
+      arm.kind = run.kind;
+      arm.name = sweep.planned && !run.name.empty() ? run.name : label_of(run);
+      arm.axes = run.axes;
+      results.arms.push_back(std::move(arm));
+      of.runs.emplace_back();
+      of.places.emplace_back();
+    }
+    ArmResult& arm = results.arms[at->second];
+    // A seed that was run twice says nothing new: it counts once, and the finished one.
+    std::vector<const RunData*>& members = of.runs[at->second];
+    const auto twin = std::find_if(members.begin(), members.end(),
+                                   [&](const RunData* other) { return other->seed == sweep.runs[i].seed; });
+    if (twin != members.end()) {
+      again.push_back(run.folder);
+      const auto place = static_cast<size_t>(twin - members.begin());
+      if (!(*twin)->done() && sweep.runs[i].done()) {
+        members[place] = &sweep.runs[i];
+        of.places[at->second][place] = i;
+        arm.runs[place] = run.id;
+      }
+      continue;
+    }
+    members.push_back(&sweep.runs[i]);
+    of.places[at->second].push_back(i);
+    arm.runs.push_back(run.id);
+  }
+  if (!again.empty()) {
+    results.notes.push_back(
+        {.code = "twins",
+         .text =
+             fmt::format("the same settings and seed as another run, so counted once: {}", some_of(again)),
+         .warning = false});
+  }
+  for (size_t i = 0; i < results.arms.size(); ++i) {
+    ArmResult& arm = results.arms[i];
+    arm.state = state_of(of.runs[i]);
+    for (size_t k = 0; k < of.runs[i].size(); ++k) {
+      const RunResult& run = results.runs[of.places[i][k]];
+      if (arm.settings.empty()) arm.settings = run.settings;
+      if (!arm.strategy.empty() || run.strategy.empty()) continue;
+      arm.strategy = run.strategy;
+      arm.codec = run.codec;
+      arm.workers = run.workers;
+    }
+    arm.family = family_of(arm.strategy, arm.codec, arm.kind);
+    for (const TuningData& tuning : sweep.tunings) {
+      if (tuning.arm == arm.id) arm.tuning = tuning.tuning;
+    }
+  }
+  if (!sweep.planned) name_arms(results);
+  for (size_t i = 0; i < results.arms.size(); ++i) {
+    for (const size_t place : of.places[i]) results.runs[place].name = results.arms[i].name;
+  }
+}
+
+void choose_measure(Comparison& of) {
+  Results& results = of.results;
+  std::map<std::string, int64_t> names;
+  bool tested = false, scored = false;
+  for (const auto& runs : of.runs) {
+    for (const RunData* run : runs) {
+      if (!run->done()) continue;
+      const auto& record = *run->files->record;
+      tested = tested || record.eval.has_value();
+      if (const auto& eval = record.eval ? record.eval : record.validation) {
+        scored = true;
+        ++names[record::main_measure(*eval)];
+      }
+    }
+  }
+  Measure& measure = results.measure;
+  measure.split = tested || !scored ? "test" : "validation";
+  const auto most = std::max_element(names.begin(), names.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (size_t i = 0; i < of.runs.size(); ++i)
+    results.arms[i].quality = estimate(std::vector<double>(of.runs[i].size(), kUnknown));
+  if (most == names.end()) return;
+  measure.name = most->first.empty() ? "loss" : most->first;
+  measure.label = measure.name == "f1" ? "F1" : measure.name;
+  std::replace(measure.label.begin(), measure.label.end(), '_', ' ');
+  const bool raw = measure.name == "loss" || measure.name == "perplexity";
+  measure.higher_is_better = !raw;
+  measure.percent = !raw && measure.name != "f1" && measure.name != "exact_match";
+  for (size_t i = 0; i < of.runs.size(); ++i) {
+    std::vector<double> values;
+    for (size_t k = 0; k < of.runs[i].size(); ++k) {
+      double value = kUnknown;
+      if (of.runs[i][k]->done()) {
+        const auto& record = *of.runs[i][k]->files->record;
+        const auto& eval = measure.split == "test" ? record.eval : record.validation;
+        if (eval && measure.name == "loss") {
+          value = eval->loss;
+        } else if (eval) {
+          const auto found = eval->measures.find(measure.name);
+          if (found != eval->measures.end()) value = found->second;
+        }
+      }
+      results.runs[of.places[i][k]].quality = value;
+      values.push_back(value);
+    }
+    results.arms[i].quality = estimate(std::move(values));
+  }
+}
+
+namespace {
+
+bool trained_something(const Comparison& of, size_t arm) {
+  return std::any_of(of.runs[arm].begin(), of.runs[arm].end(), [](const RunData* run) {
+    return run->done() && run->files->record->steps > 0 && run->files->record->examples > 0;
+  });
+}
+
+/// How alike two arms are, by settings that are no part of how workers keep together.
+int64_t likeness(const ArmResult& a, const ArmResult& b) {
+  int64_t alike = 0;
+  for (const auto& [name, value] : a.settings) {
+    if (name.starts_with("strategy.") || name.starts_with("codec.") || name.starts_with("comm.") ||
+        name == "optim.lr")
+      continue;
+    const auto other = std::find_if(b.settings.begin(), b.settings.end(),
+                                    [&](const auto& each) { return each.first == name; });
+    if (other != b.settings.end() && other->second == value) ++alike;
+  }
+  return alike;
+}
+
+std::string problem_of(const ArmResult& arm) {
+  std::string key;
+  for (const char* name : kProblem) {
+    for (const auto& [setting, value] : arm.settings) {
+      if (setting == name) key += setting + "=" + value + "\n";
+    }
+  }
+  return key;
+}
+
+}  // namespace
+
+void choose_bases(Comparison& of) {
+  Results& results = of.results;
+  const size_t count = results.arms.size();
+  of.quality_base.assign(count, Comparison::kNone);
+  of.speed_base.assign(count, Comparison::kNone);
+
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  bool singles = false;
+  const auto eligible = [&](size_t arm) {
+    return results.arms[arm].kind == "row" && trained_something(of, arm);
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (!eligible(i)) continue;
+    fewest = std::min(fewest, results.arms[i].workers);
+    singles = singles || results.arms[i].family == "single";
+  }
+  std::vector<size_t> slowest, named;  // whom speed is measured against, and who was asked for
+  for (size_t i = 0; i < count; ++i) {
+    const ArmResult& arm = results.arms[i];
+    if (!eligible(i)) continue;
+    if (singles ? arm.family == "single" : arm.workers == fewest) slowest.push_back(i);
+    const std::string& asked = of.sweep.baseline;
+    if (!asked.empty() && (arm.row == asked || arm.name == asked || arm.id == asked)) named.push_back(i);
+  }
+  if (!of.sweep.baseline.empty() && named.empty()) {
+    results.notes.push_back(
+        {.code = "baseline",
+         .text =
+             fmt::format("the baseline \"{}\" has no finished run that trained; compared "
+                         "with {} instead",
+                         of.sweep.baseline, slowest.empty() ? "nothing" : results.arms[slowest[0]].name)});
+  }
+  const std::vector<size_t>& candidates = named.empty() ? slowest : named;
+  if (candidates.empty()) return;
+  results.baseline = results.arms[candidates[0]].id;
+
+  // A problem has a group of its own where it has a candidate of its own; otherwise it is compared with the
+  // first, and the checks will say what is wrong with that.
+  std::map<std::string, size_t> primary;
+  std::map<std::string, int64_t> groups;
+  for (const size_t arm : candidates) {
+    const std::string problem = problem_of(results.arms[arm]);
+    if (primary.emplace(problem, arm).second) groups.emplace(problem, static_cast<int64_t>(groups.size()));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    ArmResult& arm = results.arms[i];
+    std::string problem = problem_of(arm);
+    if (!primary.contains(problem)) problem = problem_of(results.arms[candidates[0]]);
+    arm.group = groups.at(problem);
+    const size_t first = primary.at(problem);
+    const bool candidate = std::find(candidates.begin(), candidates.end(), i) != candidates.end();
+    if (i != first) {
+      of.quality_base[i] = first;
+      int64_t best = likeness(arm, results.arms[first]);
+      for (const size_t other : candidates) {
+        if (candidate || problem_of(results.arms[other]) != problem) continue;
+        if (const int64_t alike = likeness(arm, results.arms[other]); alike > best) {
+          best = alike;
+          of.quality_base[i] = other;
+        }
+      }
+    }
+    for (const size_t other : slowest) {
+      if (problem_of(results.arms[other]) == problem) {
+        of.speed_base[i] = other;
+        break;
+      }
+    }
+    if (of.speed_base[i] == Comparison::kNone && !slowest.empty()) of.speed_base[i] = slowest[0];
+  }
+  if (groups.size() > 1) {
+    results.notes.push_back(
+        {.code = "problems",
+         .text = fmt::format("{} different problems (task, data or model): each arm is compared "
+                             "with the baseline of its own",
+                             groups.size()),
+         .warning = false});
+  }
+  const ArmResult& slow = results.arms[slowest.empty() ? candidates[0] : slowest[0]];
+  results.notes.push_back(
+      {.code = "speed-baseline",
+       .text = fmt::format("Speed-up is examples per second against {} ({}), seed by seed.", slow.name,
+                           workers_text(slow.workers)),
+       .warning = false});
+}
+
+}  // namespace syncopate::report

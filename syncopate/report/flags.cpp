@@ -1,0 +1,227 @@
+// Differences between arms, and what readers should know before they believe a figure.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "syncopate/report/comparison.h"
+#include "syncopate/report/words.h"
+
+namespace syncopate::report {
+namespace {
+
+/// The control of an arm whose batches or updates are not those of its baseline; kNone: it has none.
+size_t control_of(const Comparison& of, size_t arm) {
+  const ArmResult& result = of.results.arms[arm];
+  if (!result.has_flag("other-batch") && !result.has_flag("other-updates")) return Comparison::kNone;
+  for (size_t i = 0; i < of.runs.size(); ++i) {
+    for (const RunData* run : of.runs[i]) {
+      if (run->kind == "control" && run->control_of == result.id && run->done()) return i;
+    }
+  }
+  return Comparison::kNone;
+}
+
+class ArmFlags {
+ public:
+  ArmFlags(Comparison& of, size_t arm) : of_(of), index_(arm), arm_(of.results.arms[arm]) {}
+
+  void raise() {
+    ended_badly();
+    timing();
+    speed();
+    seeds();
+    if (arm_.tuning && !arm_.tuning->edge.empty()) {
+      const bool high = arm_.tuning->edge == "high";
+      add("rate-at-edge",
+          fmt::format("the best {} found, {:g}, is the {} that was tried: a {} one may be better",
+                      arm_.tuning->setting, arm_.tuning->best, high ? "highest" : "lowest",
+                      high ? "higher" : "lower"));
+    }
+  }
+
+ private:
+  void add(const char* code, std::string text) { arm_.flags.push_back({code, std::move(text)}); }
+
+  /// The seeds of the arm's runs for which it holds, as "seed 2" or "seeds 2 and 3"; empty: none.
+  template <typename Holds>
+  std::string seeds_where(const Holds& holds) const {
+    std::vector<std::string> seeds;
+    for (const size_t place : of_.places[index_]) {
+      const RunResult& run = of_.results.runs[place];
+      if (holds(run)) seeds.push_back(std::to_string(run.seed));
+    }
+    if (seeds.empty()) return "";
+    return (seeds.size() == 1 ? "seed " : "seeds ") + joined(seeds, "and");
+  }
+
+  void ended_badly() {
+    const std::string diverged = seeds_where([](const RunResult& run) { return run.state == "diverged"; });
+    if (!diverged.empty()) add("diverged", diverged + " diverged: the loss was no longer a number");
+    const auto failed = [](const RunResult& run) { return run.state == "failed" || run.state == "killed"; };
+    const std::string lost = seeds_where(failed);
+    if (!lost.empty()) {
+      std::string why;
+      for (const size_t place : of_.places[index_]) {
+        const RunResult& run = of_.results.runs[place];
+        if (failed(run) && why.empty()) why = run.message;
+      }
+      add("failed", lost + " failed" + (why.empty() ? "" : ": " + why));
+    }
+    const std::string stopped = seeds_where([](const RunResult& run) { return run.state == "stopped"; });
+    if (!stopped.empty()) add("failed", stopped + " stopped before the end");
+  }
+
+  void timing() {
+    const std::string loaded = seeds_where(
+        [](const RunResult& run) { return run.state == "done" && busy(run.outside_load, run.cores); });
+    if (!loaded.empty()) {
+      add("busy",
+          fmt::format(
+              "others kept {:.1f} cores of the machine busy (mean) in {}: its timing cannot be trusted",
+              arm_.outside_load, loaded));
+    }
+    const std::string together =
+        seeds_where([](const RunResult& run) { return run.state == "done" && !run.alone; });
+    if (!together.empty())
+      add("side-by-side",
+          fmt::format("other runs of the sweep ran at the same time as {}: its timing cannot be trusted",
+                      together));
+    const size_t base = of_.speed_base[index_];
+    const RunData* measured = base == Comparison::kNone ? nullptr : of_.any_done(base);
+    const std::string other = seeds_where([&](const RunResult& run) {
+      if (run.state != "done") return false;
+      if (run.other_version) return true;
+      if (measured == nullptr) return false;
+      const record::Provenance& from = measured->files->record->provenance;
+      return run.version != from.version || run.commit != from.commit;
+    });
+    if (!other.empty())
+      add("other-version", fmt::format("{} made by another version of the program: timing cannot be compared",
+                                       other.starts_with("seeds") ? other + " were" : other + " was"));
+  }
+
+  void speed() {
+    const size_t base = of_.speed_base[index_];
+    if (base == Comparison::kNone || base == index_ || !arm_.speedup.known()) return;
+    const ArmResult& single = of_.results.arms[base];
+    const double ideal = static_cast<double>(arm_.workers) / static_cast<double>(single.workers);
+    const double mean = arm_.speedup.mean;
+    if (mean < 1 && (arm_.speedup.n < 2 || arm_.speedup.high < 1)) {
+      add("slower", "slower than " + (single.workers == 1 ? "one worker" : single.name));
+    }
+    if (mean > 1.02 * ideal && (arm_.speedup.n < 2 || arm_.speedup.low > ideal))
+      add("superlinear", taken_apart(single, ideal));
+  }
+
+  /// Where a speed-up above the number of workers comes from.
+  std::string taken_apart(const ArmResult& single, double ideal) const {
+    std::string text = fmt::format("{} is more than the {} that {} can give", times_text(arm_.speedup.mean),
+                                   times_text(ideal), workers_text(arm_.workers));
+    const auto per_example = [](const ArmResult& arm) {
+      return arm.parts.compute * static_cast<double>(arm.workers) / arm.global_batch;
+    };
+    const auto per_worker = [](const ArmResult& arm) {
+      return arm.global_batch / static_cast<double>(arm.workers);
+    };
+    std::vector<std::string> reasons;
+    const double fell = 1 - per_example(arm_) / per_example(single);
+    if (fell > 0.02) {
+      reasons.push_back(
+          fmt::format("compute per example and worker fell by {:.0f} % ({:.3g} ms against {:.3g} ms)",
+                      100 * fell, per_example(arm_), per_example(single)));
+    }
+    if (std::abs(per_worker(arm_) - per_worker(single)) > 0.5) {
+      reasons.push_back(fmt::format("a worker takes {} examples at a time instead of {}",
+                                    grouped(per_worker(arm_)), grouped(per_worker(single))));
+    }
+    const RunData* ours = of_.any_done(index_);
+    const RunData* theirs = of_.any_done(of_.speed_base[index_]);
+    if (ours != nullptr && theirs != nullptr &&
+        ours->files->record->threads != theirs->files->record->threads) {
+      reasons.push_back(fmt::format("a worker has {} threads instead of {}", ours->files->record->threads,
+                                    theirs->files->record->threads));
+    }
+    if (std::abs(arm_.global_batch - single.global_batch) > 0.5) {
+      reasons.push_back(fmt::format("an optimizer step is made every {} examples instead of every {}",
+                                    grouped(arm_.global_batch), grouped(single.global_batch)));
+    }
+    if (const double waited = single.parts.data - arm_.parts.data; waited > 0.05 * single.ms.mean)
+      reasons.push_back(fmt::format("{} waited {:.1f} ms more for data", single.name, waited));
+    if (single.has_flag("busy"))
+      reasons.push_back(fmt::format("the machine was busy while {} ran", single.name));
+    if (reasons.empty()) return text + "; the records do not say why: run both again, alone";
+    return text + ": " + joined(reasons, "and");
+  }
+
+  void seeds() {
+    if (arm_.quality.n == 1) add("one-seed", "one seed decides nothing about quality");
+    if (!arm_.difference || arm_.difference->decided || arm_.difference->same) return;
+    const Difference& difference = *arm_.difference;
+    const ArmResult* against = of_.results.arm(difference.against);
+    const std::string whom = against == nullptr ? "the baseline" : against->name;
+    if (difference.n == 0) {
+      add("undecided", fmt::format("no finished seed in common with {}: quality is not compared", whom));
+    } else if (difference.n == 1) {
+      add("undecided",
+          fmt::format("one seed in common with {}: the difference of {} may be chance; run at least 3", whom,
+                      difference_text(of_.results.measure, difference)));
+    } else {
+      add("undecided",
+          fmt::format("{} against {} in {}: undecided; {}", difference_text(of_.results.measure, difference),
+                      whom, seeds_text(difference.n),
+                      difference.seeds_needed
+                          ? fmt::format("about {} would decide a difference of this size",
+                                        seeds_text(*difference.seeds_needed))
+                          : std::string("not even 1,000 seeds would decide a difference of this size")));
+    }
+  }
+
+  Comparison& of_;
+  size_t index_;
+  ArmResult& arm_;
+};
+
+}  // namespace
+
+void compare_quality(Comparison& of) {
+  for (size_t i = 0; i < of.results.arms.size(); ++i) {
+    ArmResult& arm = of.results.arms[i];
+    if (of.quality_base[i] == Comparison::kNone || !arm.quality.known()) continue;
+    const size_t control = control_of(of, i);
+    const size_t base = control == Comparison::kNone ? of.quality_base[i] : control;
+    std::vector<double> differences;
+    for (size_t k = 0; k < of.runs[i].size(); ++k) {
+      for (const size_t other : of.places[base]) {
+        const RunResult& twin = of.results.runs[other];
+        if (twin.seed == of.runs[i][k]->seed && std::isfinite(twin.quality) &&
+            std::isfinite(arm.quality.values[k]))
+          differences.push_back(arm.quality.values[k] - twin.quality);
+      }
+    }
+    arm.difference = paired_difference(differences, of.results.measure.higher_is_better);
+    arm.difference->against = of.results.arms[base].id;
+  }
+}
+
+void raise_flags(Comparison& of) {
+  for (size_t i = 0; i < of.results.arms.size(); ++i) ArmFlags(of, i).raise();
+}
+
+void find_front(Comparison& of) {
+  std::vector<ArmResult>& arms = of.results.arms;
+  int64_t groups = 0;
+  for (const ArmResult& arm : arms) groups = std::max(groups, arm.group + 1);
+  for (int64_t group = 0; group < groups; ++group) {
+    std::vector<std::pair<double, double>> points;
+    for (const ArmResult& arm : arms) {
+      const bool counts = arm.group == group && !arm.excluded && arm.kind == "row";
+      const double quality = of.results.measure.higher_is_better ? arm.quality.mean : -arm.quality.mean;
+      points.emplace_back(counts ? arm.speedup.mean : kUnknown, quality);
+    }
+    const std::vector<bool> front = pareto_front(points);
+    for (size_t i = 0; i < arms.size(); ++i) arms[i].pareto = arms[i].pareto || front[i];
+  }
+}
+
+}  // namespace syncopate::report

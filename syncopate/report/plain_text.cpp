@@ -1,0 +1,29 @@
+#include "syncopate/report/plain_text.h"
+
+#include <utf8proc.h>
+
+namespace syncopate::report {
+
+std::string utf8(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  while (!bytes.empty()) {
+    utf8proc_int32_t character = -1;
+    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(bytes.data()),
+                                         static_cast<utf8proc_ssize_t>(bytes.size()), &character);
+    const size_t taken = length > 0 ? static_cast<size_t>(length) : 1;
+    text += length > 0 ? bytes.substr(0, taken) : std::string_view("\uFFFD");
+    bytes.remove_prefix(taken);
+  }
+  return text;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& letter : line) {
+    if (static_cast<unsigned char>(letter) < 32 || letter == 127) letter = ' ';
+  }
+  return line;
+}
+
+}  // namespace syncopate::report

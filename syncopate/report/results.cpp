@@ -1,0 +1,289 @@
+#include "syncopate/report/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace syncopate::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+/// An empty text or a count of 0 that means "not known".
+Json known(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json known(int64_t count) { return count > 0 ? Json(count) : Json(); }
+
+/// Points of curves, to six digits: a screen shows three, and files with ten thousand runs stay small.
+Json numbers(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) {
+    if (value == 0 || !std::isfinite(value)) {
+      list.push_back(number(value));
+      continue;
+    }
+    const double digits = 5 - std::floor(std::log10(std::abs(value)));
+    const double scale = std::pow(10.0, std::abs(digits));
+    list.push_back(digits >= 0 ? std::round(value * scale) / scale : std::round(value / scale) * scale);
+  }
+  return list;
+}
+
+Json to_json(const Estimate& e) {
+  Json values = Json::array();
+  for (const double value : e.values) values.push_back(number(value));
+  return {{"values", values},     {"mean", number(e.mean)}, {"sd", number(e.sd)},
+          {"low", number(e.low)}, {"high", number(e.high)}, {"n", e.n}};
+}
+
+Json estimate_or_null(const Estimate& e) { return e.known() ? to_json(e) : Json(); }
+
+Json to_json(const Difference& d) {
+  return {{"mean", number(d.mean)},
+          {"low", number(d.low)},
+          {"high", number(d.high)},
+          {"sd", number(d.sd)},
+          {"n", d.n},
+          {"decided", d.decided},
+          {"same", d.same},
+          {"better", d.better ? Json(*d.better) : Json()},
+          {"seeds_needed", d.seeds_needed ? Json(*d.seeds_needed) : Json()},
+          {"against", d.against}};
+}
+
+Json to_json(const Settings& settings) {
+  Json json = Json::object();
+  for (const auto& [name, value] : settings) json[name] = value;
+  return json;
+}
+
+Json to_json(const Parts& p) {
+  return {{"data", number(p.data)},         {"forward", number(p.forward)},
+          {"backward", number(p.backward)}, {"compute", number(p.compute)},
+          {"exchange", number(p.exchange)}, {"optimizer", number(p.optimizer)},
+          {"hidden", number(p.hidden)}};
+}
+
+Json to_json(const Bytes& b) {
+  return {{"per_step", number(b.per_step)},     {"gradients", number(b.gradients)},
+          {"parameters", number(b.parameters)}, {"activations", number(b.activations)},
+          {"control", number(b.control)},       {"total_gib", number(b.total_gib)}};
+}
+
+Json to_json(const Tuning& t) {
+  Json values = Json::array();
+  for (const Tuning::Value& each : t.values)
+    values.push_back({{"value", number(each.value)}, {"mean", number(each.mean)}});
+  return {{"setting", t.setting}, {"best", number(t.best)}, {"edge", known(t.edge)}, {"values", values}};
+}
+
+Json to_json(const Progress& p) {
+  Json losses, updates;
+  if (!p.losses_by_worker.empty()) losses = numbers(p.losses_by_worker);
+  if (!p.updates_by_worker.empty()) updates = p.updates_by_worker;
+  return {{"step", p.step},
+          {"of", known(p.of)},
+          {"seconds_left", number(p.seconds_left)},
+          {"losses_by_worker", losses},
+          {"updates_by_worker", updates},
+          {"bytes_per_s", number(p.bytes_per_s)}};
+}
+
+Json to_json(const Measure& m) {
+  return {{"name", m.name},
+          {"label", m.label},
+          {"percent", m.percent},
+          {"higher_is_better", m.higher_is_better},
+          {"split", m.split}};
+}
+
+Json to_json(const ArmResult& a) {
+  Json checks = Json::array(), flags = Json::array();
+  for (const Check& check : a.checks) {
+    checks.push_back({{"code", check.code},
+                      {"ok", check.ok},
+                      {"text", check.text},
+                      {"differs_by_nature", check.differs_by_nature}});
+  }
+  for (const Flag& flag : a.flags) flags.push_back({{"code", flag.code}, {"text", flag.text}});
+  Json json{{"id", a.id},
+            {"name", a.name},
+            {"row", a.row},
+            {"kind", a.kind},
+            {"group", a.group},
+            {"family", a.family},
+            {"strategy", a.strategy},
+            {"codec", a.codec},
+            {"workers", a.workers},
+            {"axes", to_json(a.axes)},
+            {"settings", to_json(a.settings)},
+            {"state", a.state},
+            {"runs", a.runs},
+            {"checks", checks},
+            {"excluded", a.excluded},
+            {"flags", flags},
+            {"quality", estimate_or_null(a.quality)},
+            {"difference", a.difference ? to_json(*a.difference) : Json()},
+            {"quality_at_time", nullptr},
+            {"time_to_target", nullptr},
+            {"speedup", estimate_or_null(a.speedup)},
+            {"speed_against", known(a.speed_against)},
+            {"efficiency", number(a.efficiency)},
+            {"words", a.words},
+            {"ms", estimate_or_null(a.ms)},
+            {"ms_p50", number(a.ms_p50)},
+            {"ms_p95", number(a.ms_p95)},
+            {"parts", to_json(a.parts)},
+            {"examples_per_s", estimate_or_null(a.examples_per_s)},
+            {"train_seconds", estimate_or_null(a.train_seconds)},
+            {"seconds_per_epoch", number(a.seconds_per_epoch)},
+            {"examples", number(a.examples)},
+            {"updates", number(a.updates)},
+            {"global_batch", number(a.global_batch)},
+            {"bytes", to_json(a.bytes)},
+            {"bandwidth", nullptr},
+            {"peak_memory", number(a.peak_memory)},
+            {"noise_scale", number(a.noise_scale)},
+            {"staleness", a.staleness.empty() ? Json() : Json(a.staleness)},
+            {"outside_load", number(a.outside_load)},
+            {"worker_spread", nullptr},
+            {"price", nullptr},
+            {"pareto", a.pareto},
+            {"tuning", a.tuning ? to_json(*a.tuning) : Json()}};
+  if (a.quality_at_time) {
+    json["quality_at_time"] = {{"seconds", number(a.quality_at_time->seconds)},
+                               {"estimate", to_json(a.quality_at_time->quality)}};
+  }
+  if (a.time_to_target) {
+    json["time_to_target"] = {{"estimate", to_json(a.time_to_target->seconds)},
+                              {"reached", a.time_to_target->reached},
+                              {"of", a.time_to_target->of}};
+  }
+  if (a.bandwidth) {
+    json["bandwidth"] = {{"algorithm_gbit", number(a.bandwidth->algorithm_gbit)},
+                         {"bus_gbit", number(a.bandwidth->bus_gbit)},
+                         {"link_gbit", number(a.bandwidth->link_gbit)},
+                         {"utilisation", number(a.bandwidth->utilisation)}};
+  }
+  if (std::isfinite(a.worker_low))
+    json["worker_spread"] = {{"low", number(a.worker_low)}, {"high", number(a.worker_high)}};
+  if (a.price) json["price"] = {{"value", number(a.price->value)}, {"currency", a.price->currency}};
+  return json;
+}
+
+Json to_json(const RunResult& r) {
+  Json measures = Json::object();
+  for (const auto& [name, value] : r.measures) measures[name] = number(value);
+  Json settings = to_json(r.settings);
+  settings["train.seed"] = std::to_string(r.seed);
+  Json json{{"id", r.id},
+            {"arm", r.arm},
+            {"seed", r.seed},
+            {"kind", r.kind},
+            {"folder", r.folder},
+            {"state", r.state},
+            {"message", known(r.message)},
+            {"settings", settings},
+            {"quality", number(r.quality)},
+            {"measures", measures},
+            {"loss", number(r.loss)},
+            {"speedup", number(r.speedup)},
+            {"ms", number(r.ms)},
+            {"ms_p50", number(r.ms_p50)},
+            {"ms_p95", number(r.ms_p95)},
+            {"examples_per_s", number(r.examples_per_s)},
+            {"train_seconds", number(r.train_seconds)},
+            {"examples", r.examples},
+            {"steps", r.steps},
+            {"bytes_per_step", number(r.bytes_per_step)},
+            {"outside_load", number(r.outside_load)},
+            {"peak_memory", number(r.peak_memory)},
+            {"collapsed", r.collapsed},
+            {"reused", r.reused},
+            {"parts", to_json(r.parts)},
+            {"command", known(r.command)},
+            {"host", known(r.host)},
+            {"cpu", known(r.cpu)},
+            {"cores", known(r.cores)},
+            {"threads", known(r.threads)},
+            {"date", known(r.date)},
+            {"version", known(r.version)},
+            {"commit", known(r.commit)},
+            {"start_hash", known(r.start_hash)},
+            {"data_hash", known(r.data_hash)}};
+  json["curve"] = {{"examples", numbers(r.curve.examples)},
+                   {"seconds", numbers(r.curve.seconds)},
+                   {"loss", numbers(r.curve.loss)}};
+  json["evals"] = {{"examples", numbers(r.evals.examples)},
+                   {"seconds", numbers(r.evals.seconds)},
+                   {"quality", numbers(r.evals.quality)},
+                   {"split", r.evals.split}};
+  json["progress"] = r.progress ? to_json(*r.progress) : Json();
+  return json;
+}
+
+Json to_json(const std::vector<ScalingPoint>& points) {
+  Json list = Json::array();
+  for (const ScalingPoint& point : points) {
+    list.push_back({{"group", point.group},
+                    {"arm", point.arm},
+                    {"workers", point.workers},
+                    {"examples_per_s", number(point.examples_per_s)},
+                    {"speedup", number(point.speedup)}});
+  }
+  return list;
+}
+
+}  // namespace
+
+bool ArmResult::has_flag(std::string_view code) const {
+  return std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return flag.code == code; });
+}
+
+const ArmResult* Results::arm(std::string_view id) const {
+  const auto found =
+      std::find_if(arms.begin(), arms.end(), [&](const ArmResult& arm) { return arm.id == id; });
+  return found == arms.end() ? nullptr : &*found;
+}
+
+Json to_json(const Results& r) {
+  Json notes = Json::array(), arms = Json::array(), runs = Json::array();
+  for (const Note& note : r.notes) {
+    notes.push_back(
+        {{"code", note.code}, {"text", note.text}, {"severity", note.warning ? "warning" : "info"}});
+  }
+  for (const ArmResult& arm : r.arms) arms.push_back(to_json(arm));
+  for (const RunResult& run : r.runs) runs.push_back(to_json(run));
+  Json json{{"format", "syncopate-results-1"},
+            {"title", r.title},
+            {"file", r.file},
+            {"made", r.made},
+            {"program", {{"version", r.version}, {"commit", r.commit}}},
+            {"state", r.state},
+            {"measure", to_json(r.measure)},
+            {"target", nullptr},
+            {"baseline", known(r.baseline)},
+            {"advice",
+             {{"verdict", r.advice.verdict},
+              {"sentence", r.advice.sentence},
+              {"paragraph", r.advice.paragraph},
+              {"arm", known(r.advice.arm)},
+              {"rivals", r.advice.rivals}}},
+            {"notes", notes},
+            {"common", to_json(r.common)},
+            {"varies", r.varies},
+            {"axes", r.axes}};
+  if (r.target) json["target"] = {{"measure", r.target->measure}, {"value", number(r.target->value)}};
+  json["arms"] = std::move(arms);
+  json["runs"] = std::move(runs);
+  json["scaling"] = {{"strong", to_json(r.strong)}, {"weak", to_json(r.weak)}};
+  json["omitted"] = {{"curves", r.omitted_curves}};
+  return json;
+}
+
+std::string json_text(const Results& results) {
+  return to_json(results).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace syncopate::report

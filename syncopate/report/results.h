@@ -1,0 +1,201 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "syncopate/report/statistics.h"
+
+// A comparison, analysed: what results.json holds, the page shows and the tables print. Numbers are raw
+// (fractions, seconds, bytes, examples), NaN where unknown. Every text is UTF-8.
+namespace syncopate::report {
+
+/// What runs are judged by.
+struct Measure {
+  std::string name{}, label{};  ///< no name: nothing was measured
+  bool percent = false;         ///< a fraction, for people in per cent
+  bool higher_is_better = true;
+  std::string split = "test";
+};
+
+struct Target {
+  std::string measure{};
+  double value = 0;
+};
+
+struct Note {
+  std::string code{}, text{};
+  bool warning = true;  ///< else a plain remark
+};
+
+/// Something to know about an arm that is no reason to leave it out.
+struct Flag {
+  std::string code{}, text{};
+};
+
+/// One question of fairness, and what was found.
+struct Check {
+  std::string code{};
+  bool ok = true;
+  std::string text{};
+  bool differs_by_nature = false;  ///< it differs, because such a strategy does
+};
+
+/// Milliseconds of an iteration.
+struct Parts {
+  double data = kUnknown, forward = kUnknown, backward = kUnknown, compute = kUnknown, exchange = kUnknown,
+         optimizer = kUnknown, hidden = kUnknown;
+};
+
+struct Bytes {
+  double per_step = kUnknown, gradients = kUnknown, parameters = kUnknown, activations = kUnknown,
+         control = kUnknown, total_gib = kUnknown;
+};
+
+struct Bandwidth {
+  double algorithm_gbit = kUnknown, bus_gbit = kUnknown, link_gbit = kUnknown, utilisation = kUnknown;
+};
+
+struct QualityAtTime {
+  double seconds = kUnknown;
+  Estimate quality{};
+};
+
+struct TimeToTarget {
+  Estimate seconds{};
+  int64_t reached = 0, of = 0;
+};
+
+struct Price {
+  double value = kUnknown;
+  std::string currency{};
+};
+
+struct Tuning {
+  struct Value {
+    double value = kUnknown, mean = kUnknown;
+  };
+  std::string setting{};
+  double best = kUnknown;
+  std::string edge{};  ///< "low" or "high" where the best is the grid's last
+  std::vector<Value> values{};
+};
+
+/// Settings by their dotted names, as text.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+struct Progress {
+  int64_t step = 0, of = 0;  ///< of 0: how many is not known
+  double step_seconds = kUnknown, seconds_left = kUnknown, bytes_per_s = kUnknown;
+  std::vector<double> losses_by_worker{};
+  std::vector<int64_t> updates_by_worker{};
+};
+
+struct Curve {
+  std::vector<double> examples{}, seconds{}, loss{};
+};
+
+struct EvalCurve {
+  std::vector<double> examples{}, seconds{}, quality{};
+  std::string split = "test";
+};
+
+struct RunResult {
+  std::string id{}, arm{}, row{}, name{}, kind = "row", folder{}, state = "planned", message{};
+  Settings axes{}, settings{};  ///< settings: those that vary
+  int64_t seed = 0;
+  double lr = kUnknown;
+  double quality = kUnknown, loss = kUnknown, speedup = kUnknown, ms = kUnknown, ms_p50 = kUnknown,
+         ms_p95 = kUnknown, examples_per_s = kUnknown, train_seconds = kUnknown, bytes_per_step = kUnknown,
+         outside_load = kUnknown, peak_memory = kUnknown, noise_scale = kUnknown;
+  int64_t workers = 0, examples = 0, steps = 0, global_batch = 0;
+  std::map<std::string, double> measures{};  ///< all of the last evaluation
+  std::map<std::string, double> bytes_by_kind{};
+  bool collapsed = false, reused = false, other_version = false, alone = true;
+  Parts parts{};
+  std::string strategy{}, codec{}, command{}, host{}, cpu{}, date{}, version{}, commit{}, start_hash{},
+      data_hash{}, test_hash{};
+  int64_t cores = 0, threads = 0;
+  Curve curve{};
+  EvalCurve evals{};
+  std::optional<Progress> progress{};
+};
+
+/// Runs that are alike in everything but the seed.
+struct ArmResult {
+  std::string id{}, name{}, row{}, kind = "row", family{}, strategy{}, codec{};
+  int64_t group =
+      0;  ///< arms of one group learn the same from the same data and are compared with each other
+  int64_t workers = 1;
+  Settings axes{}, settings{};
+  std::string state{};
+  std::vector<std::string> runs{};
+  std::vector<Check> checks{};
+  bool excluded = false;  ///< a check failed: left out of plots, front and advice
+  std::vector<Flag> flags{};
+  Estimate quality{};
+  std::optional<Difference> difference{};
+  std::optional<QualityAtTime> quality_at_time{};
+  std::optional<TimeToTarget> time_to_target{};
+  Estimate speedup{};
+  std::string speed_against{};  ///< the id of the arm that speed-up is measured against
+  double efficiency = kUnknown;
+  std::string words{};  ///< its speed in words
+  Estimate ms{}, examples_per_s{}, train_seconds{};
+  double ms_p50 = kUnknown, ms_p95 = kUnknown;
+  Parts parts{};
+  double seconds_per_epoch = kUnknown;
+  double examples = kUnknown, updates = kUnknown, global_batch = kUnknown;  ///< means over its runs
+  Bytes bytes{};
+  std::optional<Bandwidth> bandwidth{};
+  double peak_memory = kUnknown, noise_scale = kUnknown, outside_load = kUnknown;
+  std::vector<int64_t> staleness{};  ///< how many updates were so stale, over workers and runs
+  double worker_low = kUnknown, worker_high = kUnknown;  ///< quality of single workers' models
+  std::optional<Price> price{};
+  bool pareto = false;
+  std::optional<Tuning> tuning{};
+
+  bool has_flag(std::string_view code) const;
+};
+
+struct Advice {
+  std::string verdict = "nothing";  ///< "best", "undecided", "none" (beats one worker) or "nothing" (to say)
+  std::string sentence{}, paragraph{};
+  std::string arm{};  ///< the id of the one to use; empty: none
+  std::vector<std::string> rivals{};
+};
+
+struct ScalingPoint {
+  std::string group{}, arm{};  ///< group: what is scaled, "ddp, int8"
+  int64_t workers = 1;
+  double examples_per_s = kUnknown, speedup = kUnknown;
+};
+
+struct Results {
+  std::string title{}, file{}, made{}, version{}, commit{}, state = "finished";
+  Measure measure{};
+  std::optional<Target> target{};
+  std::string baseline{};  ///< the id of the arm that others are compared with; empty: none
+  Advice advice{};
+  std::vector<Note> notes{};
+  Settings common{};
+  std::vector<std::string> varies{}, axes{};
+  std::vector<ArmResult> arms{};
+  std::vector<RunResult> runs{};
+  std::vector<ScalingPoint> strong{}, weak{};
+  int64_t omitted_curves = 0;
+
+  const ArmResult* arm(std::string_view id) const;  ///< null: there is none
+};
+
+/// As docs/formats/results.md has it.
+nlohmann::ordered_json to_json(const Results& results);
+/// The same as text: what is written, sent and embedded.
+std::string json_text(const Results& results);
+
+}  // namespace syncopate::report

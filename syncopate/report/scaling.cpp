@@ -1,0 +1,82 @@
+// Arms that are alike but for the number of workers.
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "syncopate/report/comparison.h"
+
+namespace syncopate::report {
+namespace {
+
+/// What stays the same while workers are added: everything but the settings that share a batch out. One
+/// worker has no strategy to speak of, so its own settings are not compared.
+std::string kept(const ArmResult& arm, bool strategy_too) {
+  std::string key = std::to_string(arm.group);
+  for (const auto& [name, value] : arm.settings) {
+    if (name == "comm.workers" || name == "train.batch_size" || name == "train.global_batch" ||
+        name == "train.accumulate" || name == "optim.lr" || name == "compute.threads" ||
+        name == "train.steps")
+      continue;
+    if (!strategy_too && (name.starts_with("strategy.") || name.starts_with("codec."))) continue;
+    key += "\n" + name + "=" + value;
+  }
+  return key;
+}
+
+struct Family {
+  std::string name{}, alone{};  ///< alone: the key of the single worker that belongs to it
+  std::vector<const ArmResult*> arms{};
+};
+
+std::vector<ScalingPoint> scaled(const Results& results, bool weak) {
+  const auto size = [&](const ArmResult& arm) {
+    return std::llround(weak ? arm.global_batch / static_cast<double>(arm.workers) : arm.global_batch);
+  };
+  const auto usable = [](const ArmResult& arm) {
+    return !arm.excluded && arm.kind == "row" && arm.examples_per_s.known() &&
+           std::isfinite(arm.global_batch);
+  };
+  std::map<std::string, Family> families;
+  for (const ArmResult& arm : results.arms) {
+    if (!usable(arm) || arm.family == "single") continue;
+    const std::string batch = "\n" + std::to_string(size(arm));
+    Family& family = families[kept(arm, true) + batch];
+    family.name = arm.codec.empty() || arm.codec == "none" ? arm.strategy : arm.strategy + ", " + arm.codec;
+    family.alone = kept(arm, false) + batch;
+    family.arms.push_back(&arm);
+  }
+  std::vector<ScalingPoint> points;
+  for (auto& [key, family] : families) {
+    std::set<int64_t> workers;
+    for (const ArmResult* arm : family.arms) workers.insert(arm->workers);
+    for (const ArmResult& arm : results.arms) {
+      if (usable(arm) && arm.family == "single" && !workers.contains(1) &&
+          kept(arm, false) + "\n" + std::to_string(size(arm)) == family.alone) {
+        family.arms.insert(family.arms.begin(), &arm);
+        workers.insert(1);
+      }
+    }
+    if (workers.size() < 2) continue;
+    const ArmResult* least = family.arms.front();
+    for (const ArmResult* arm : family.arms) {
+      if (arm->workers < least->workers) least = arm;
+    }
+    for (const ArmResult* arm : family.arms) {
+      points.push_back({.group = family.name,
+                        .arm = arm->id,
+                        .workers = arm->workers,
+                        .examples_per_s = arm->examples_per_s.mean,
+                        .speedup = arm->examples_per_s.mean / least->examples_per_s.mean});
+    }
+  }
+  return points;
+}
+
+}  // namespace
+
+void find_scaling(Comparison& of) {
+  of.results.strong = scaled(of.results, false);
+  of.results.weak = scaled(of.results, true);
+}
+
+}  // namespace syncopate::report

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "syncopate/spec/strategies.h"
+
+namespace syncopate::report {
+
+/// How workers of a strategy keep together; together where the name is not one of ours.
+spec::Rhythm rhythm_of(std::string_view strategy);
+
+/// What an arm is drawn and sorted by: "single", "synchronous", "compressed", "local", "asynchronous",
+/// "pipeline" or "control".
+std::string family_of(std::string_view strategy, std::string_view codec, std::string_view kind);
+
+}  // namespace syncopate::report

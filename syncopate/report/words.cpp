@@ -1,0 +1,61 @@
+#include "syncopate/report/words.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace syncopate::report {
+namespace {
+
+/// With a real minus, which is as wide as a plus.
+std::string signed_text(double value, int digits) {
+  const double rounded = std::round(value * std::pow(10, digits)) / std::pow(10, digits);
+  return fmt::format("{}{:.{}f}", rounded < 0 ? "−" : "+", std::abs(rounded), digits);
+}
+
+}  // namespace
+
+std::string grouped(double count) {
+  if (!std::isfinite(count)) return "–";
+  std::string text = fmt::format("{:.0f}", std::round(count));
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3)
+    text.insert(static_cast<size_t>(at), ",");
+  return text;
+}
+
+std::string quality_text(const Measure& measure, double value) {
+  if (!std::isfinite(value)) return "–";
+  return measure.percent ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.2f}", value);
+}
+
+std::string difference_text(const Measure& measure, const Difference& difference) {
+  if (!std::isfinite(difference.mean)) return "–";
+  const double unit = measure.percent ? 100 : 1;
+  std::string text = signed_text(unit * difference.mean, 2);
+  if (std::isfinite(difference.half())) text += fmt::format(" ± {:.2f}", unit * difference.half());
+  return measure.percent ? text + " points" : text;
+}
+
+std::string times_text(double factor) {
+  if (!std::isfinite(factor)) return "–";
+  return factor >= 10 ? fmt::format("{:.1f}x", factor) : fmt::format("{:.2f}x", factor);
+}
+
+std::string seeds_text(int64_t seeds) {
+  return seeds == 1 ? "1 seed" : grouped(static_cast<double>(seeds)) + " seeds";
+}
+
+std::string workers_text(int64_t workers) {
+  return workers == 1 ? "one worker" : fmt::format("{} workers", workers);
+}
+
+std::string joined(const std::vector<std::string>& names, const char* last) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? fmt::format(" {} ", last) : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+}  // namespace syncopate::report

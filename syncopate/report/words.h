@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "syncopate/report/results.h"
+
+// How figures are said: in tables, sentences and flags alike.
+namespace syncopate::report {
+
+std::string grouped(double count);                               ///< "30,000"
+std::string quality_text(const Measure& measure, double value);  ///< "81.22 %" or "12.35"; "–" of none
+/// "−0.10 ± 0.40 points", "+1.2" of one seed.
+std::string difference_text(const Measure& measure, const Difference& difference);
+std::string times_text(double factor);                                        ///< "1.85x"
+std::string seeds_text(int64_t seeds);                                        ///< "1 seed", "3 seeds"
+std::string workers_text(int64_t workers);                                    ///< "one worker", "4 workers"
+std::string joined(const std::vector<std::string>& names, const char* last);  ///< "a, b and c"
+
+}  // namespace syncopate::report

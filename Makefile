@@ -2,13 +2,14 @@
 # make test         set up and run every test, as many at a time as there are cores (JOBS=1: one by one)
 # make build        leaves the program at build/syncopate
 # make bench        the training step beside PyTorch's, in ten minutes
+# make web          the page of the reports anew from web/, with npm: only needed after a change there
 # Against another libtorch: make TORCH=2.13.0 test, which builds in build-torch-2.13.0.
 
 TORCH ?= debian
 BUILD ?= $(if $(filter debian,$(TORCH)),build,build-torch-$(TORCH))
 JOBS ?= $(shell nproc)
 
-.PHONY: quickstart test build all packages bench format lint clean
+.PHONY: quickstart test build all packages bench web format lint clean
 
 all: build
 
@@ -40,6 +41,9 @@ bench: packages $(BUILD)/.configured
 	@cmake -S . -B $(BUILD) -DSYNCOPATE_BENCH=ON > /dev/null
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bench_step
 	@bench/step_against_peer.py --build $(BUILD)
+
+web:
+	@cd web && npm ci --no-fund --no-audit && npm run check && npm run build
 
 format:
 	@clang-format -i $$(git ls-files '*.h' '*.cpp' '*.inc')

@@ -1,0 +1,105 @@
+// The page from top to bottom.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Picture } from "./charts/picture";
+import { Details, type Opened } from "./details";
+import { EveryRun } from "./everyrun";
+import { plural } from "./format";
+import { Answer, Trust } from "./head";
+import { listen, type LiveState } from "./live";
+import { modelOf } from "./model";
+import { LiveStatus, Now } from "./now";
+import type { Results } from "./results";
+import { ArmTable } from "./table";
+import { applyTheme, storedTheme, type Theme } from "./theme";
+import { TipWindow } from "./tip";
+
+const themes: Theme[] = ["auto", "light", "dark"];
+
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(storedTheme);
+  useEffect(() => applyTheme(theme), [theme]);
+  return (
+    <fieldset class="themes">
+      <legend class="unseen">Theme</legend>
+      {themes.map((each) => (
+        <label key={each}>
+          <input type="radio" name="theme" value={each} checked={theme === each} onChange={() => setTheme(each)} />
+          <span>{each}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function Blank({ waiting }: { waiting: boolean }) {
+  return (
+    <main class="blank">
+      <h1>{waiting ? "Waiting for the first numbers" : "Nothing here yet"}</h1>
+      <p>
+        {waiting
+          ? "The page fills by itself as soon as a run has begun."
+          : "This is the empty page. “syncopate report DIR” writes one with the results of a folder of runs in it."}
+      </p>
+    </main>
+  );
+}
+
+function NoArms({ results }: { results: Results }) {
+  return (
+    <section class="blank">
+      <p class="sentence">{results.advice.sentence || "No run has finished, so there is nothing to compare."}</p>
+      {results.notes.map((note) => <p key={note.text}>{note.text}</p>)}
+    </section>
+  );
+}
+
+export function App({ first, address }: { first: Results | null; address: string | null }) {
+  const [results, setResults] = useState(first);
+  const [live, setLive] = useState<LiveState>({ connection: "connecting", updated: null });
+  const [opened, setOpened] = useState<Opened | null>(null);
+  useEffect(() => (address === null ? undefined : listen(address, { results: setResults, state: setLive })), [address]);
+  const model = useMemo(() => results && modelOf(results), [results]);
+  useEffect(() => {
+    if (results) document.title = `${results.title || "Comparison"} · Syncopate`;
+  }, [results?.title]);
+
+  const openArm = (id: string) => setOpened({ kind: "arm", id });
+  const openRun = (id: string) => setOpened({ kind: "run", id });
+  const finished = results?.runs.filter((run) => run.state === "done").length ?? 0;
+  return (
+    <>
+      <header class="top">
+        <span class="brand">Syncopate</span>
+        {results?.file && <span class="quiet file">{results.file}</span>}
+        {address !== null && <LiveStatus live={live} />}
+        <ThemeSwitch />
+      </header>
+      {!model || !results ? <Blank waiting={address !== null} /> : (
+        <main>
+          <h1>{results.title || "Comparison"}</h1>
+          {model.arms.length === 0 ? <NoArms results={results} /> : (
+            <>
+              <div class="first">
+                <div class="words-column">
+                  <Answer model={model} />
+                  <Trust model={model} openArm={openArm} />
+                  <Now model={model} />
+                </div>
+                <Picture model={model} openArm={openArm} openRun={openRun} />
+              </div>
+              <ArmTable model={model} openArm={openArm} openRun={openRun} />
+              <EveryRun model={model} />
+            </>
+          )}
+          <footer class="quiet">
+            {plural(finished, "finished run")}{results.made && `, reported ${results.made}`}
+            {results.program.version && `, by syncopate ${results.program.version}${results.program.commit ? ` (${results.program.commit})` : ""}`}.
+            The same numbers are in results.csv, results.json and results.xlsx, beside this page.
+          </footer>
+          <Details model={model} opened={opened} close={() => setOpened(null)} openArm={openArm} openRun={openRun} />
+        </main>
+      )}
+      <TipWindow />
+    </>
+  );
+}

@@ -1,0 +1,151 @@
+// The columns of the table: what differs first, then what was measured. A column that nobody fills is left out.
+import type { ComponentChildren } from "preact";
+import { bytes, count, halfWidth, known, percent, qualityNumber, ratio, seconds, setting, settingName, significant } from "./format";
+import type { Model } from "./model";
+import type { Arm, Measure, Num, Run } from "./results";
+import { difference } from "./format";
+import { flagName } from "./words";
+
+export interface Column {
+  key: string;
+  head: string;
+  unit?: string;
+  number: boolean;
+  sort: (arm: Arm) => Num | string;
+  cell: (arm: Arm) => ComponentChildren;
+  /** The same of one seed, where it has its own. */
+  seed?: (run: Run, arm: Arm) => ComponentChildren;
+}
+
+/** Where the difference lies, drawn: a bar from low to high about zero. All rows share the scale. */
+function Whisker({ arm, most }: { arm: Arm; most: number }) {
+  const d = arm.difference;
+  if (!d || !known(d.mean) || !(most > 0)) return null;
+  const x = (value: number) => 30 + (Math.max(-most, Math.min(most, value)) / most) * 28;
+  return (
+    <svg class={`whisker ${d.decided ? (d.better ? "better" : "worse") : "open"}`} width="60" height="14" aria-hidden="true">
+      <line class="zero" x1="30" x2="30" y1="1" y2="13" />
+      {known(d.low) && known(d.high) && <line class="bar" x1={x(d.low)} x2={x(d.high)} y1="7" y2="7" />}
+      <circle cx={x(d.mean)} cy="7" r="3" />
+    </svg>
+  );
+}
+
+function differenceColumn(model: Model, measure: Measure): Column {
+  let most = 0;
+  for (const { difference: d } of model.arms) {
+    if (d) for (const value of [d.mean, d.low, d.high]) if (known(value)) most = Math.max(most, Math.abs(value));
+  }
+  // One hopeless arm must not make a point of all the others.
+  const sizes = model.arms.flatMap(({ difference: d }) => (d && known(d.low) && known(d.high) ? [Math.max(Math.abs(d.low), Math.abs(d.high))] : [])).sort((a, b) => a - b);
+  most = Math.min(most, 4 * (sizes[Math.floor(sizes.length / 2)] ?? most));
+  return {
+    key: "difference", head: `against ${model.baseline?.workers === 1 ? "one worker" : (model.baseline?.name ?? "the baseline")}`,
+    unit: measure.percent ? "points" : undefined, number: true, sort: (arm) => arm.difference?.mean ?? null,
+    cell: (arm) => {
+      const d = arm.difference;
+      if (!d || !known(d.mean)) return arm.id === model.baseline?.id ? <span class="quiet">itself</span> : "–";
+      return (
+        <span class="with-whisker">
+          <Whisker arm={arm} most={most} />
+          <span>
+            {difference(d.mean, measure)} <span class="quiet">{halfWidth(d, measure)}</span>
+            {!d.decided && <span class="quiet small">{known(d.seeds_needed) ? `undecided; ${count(d.seeds_needed)} seeds would tell` : "undecided"}</span>}
+          </span>
+        </span>
+      );
+    },
+  };
+}
+
+const mostVarying = 5;
+
+export function columnsOf(model: Model): Column[] {
+  const { measure, varies } = model.results;
+  const settings = varies.filter((name) => name !== "train.seed" && name !== "seed").slice(0, mostVarying);
+  const all: Column[] = [
+    ...settings.map((name): Column => {
+      const numeric = model.arms.every((arm) => ["number", "undefined"].includes(typeof arm.settings[name]));
+      return {
+        key: name, head: settingName(name), number: numeric,
+        sort: (arm) => {
+          const value = arm.settings[name];
+          return typeof value === "number" ? value : setting(value);
+        },
+        cell: (arm) => setting(arm.settings[name]),
+      };
+    }),
+    {
+      key: "quality", head: measure.label, unit: measure.percent ? "%" : undefined, number: true, sort: (arm) => arm.quality?.mean ?? null,
+      cell: (arm) => <>{qualityNumber(arm.quality?.mean, measure)} <span class="quiet">{halfWidth(arm.quality, measure)}</span></>,
+      seed: (run) => <>{qualityNumber(run.quality, measure)}{run.collapsed && <span class="bad"> collapsed</span>}</>,
+    },
+    differenceColumn(model, measure),
+    {
+      key: "speedup", head: "speed-up", number: true, sort: (arm) => arm.speedup?.mean ?? null,
+      cell: (arm) => <>{ratio(arm.speedup?.mean)} {known(arm.speedup?.low) && <span class="quiet small">{ratio(arm.speedup.low)} to {ratio(arm.speedup.high)}</span>}</>,
+      seed: (run, arm) => ratio(arm.speedup?.values[arm.runs.indexOf(run.id)] ?? run.speedup),
+    },
+    { key: "efficiency", head: "efficiency", number: true, sort: (arm) => arm.efficiency, cell: (arm) => percent(arm.efficiency) },
+    {
+      key: "at_time", head: `${measure.label} at equal time`, unit: measure.percent ? "%" : undefined, number: true,
+      sort: (arm) => arm.quality_at_time?.estimate.mean ?? null,
+      cell: (arm) => <>{qualityNumber(arm.quality_at_time?.estimate.mean, measure)} <span class="quiet">{halfWidth(arm.quality_at_time?.estimate, measure)}</span></>,
+    },
+    {
+      key: "target", head: "time to target", number: true, sort: (arm) => arm.time_to_target?.estimate.mean ?? null,
+      cell: (arm) => {
+        const t = arm.time_to_target;
+        if (!t) return "–";
+        return <>{t.reached > 0 ? seconds(t.estimate.mean) : "never"} {t.reached < t.of && <span class="quiet small">{t.reached} of {t.of} seeds</span>}</>;
+      },
+    },
+    {
+      key: "time", head: "training time", number: true, sort: (arm) => arm.train_seconds?.mean ?? null,
+      cell: (arm) => seconds(arm.train_seconds?.mean), seed: (run) => seconds(run.train_seconds),
+    },
+    {
+      key: "ms", head: "ms per iteration", number: true, sort: (arm) => arm.ms?.mean ?? null,
+      cell: (arm) => (
+        <>
+          {significant(arm.ms?.mean)}
+          {known(arm.ms_p50) && known(arm.ms_p95) && <span class="quiet small">p50 {significant(arm.ms_p50)}, p95 {significant(arm.ms_p95)}</span>}
+        </>
+      ),
+      seed: (run) => significant(run.ms),
+    },
+    {
+      key: "rate", head: "examples/s", number: true, sort: (arm) => arm.examples_per_s?.mean ?? null,
+      cell: (arm) => significant(arm.examples_per_s?.mean), seed: (run) => significant(run.examples_per_s),
+    },
+    {
+      key: "bytes", head: "sent per step", number: true, sort: (arm) => arm.bytes?.per_step ?? null,
+      cell: (arm) => bytes(arm.bytes?.per_step), seed: (run) => bytes(run.bytes_per_step),
+    },
+    {
+      key: "memory", head: "peak memory", number: true, sort: (arm) => arm.peak_memory,
+      cell: (arm) => bytes(arm.peak_memory), seed: (run) => bytes(run.peak_memory),
+    },
+    {
+      key: "price", head: "price", unit: model.arms.find((arm) => arm.price)?.price?.currency, number: true,
+      sort: (arm) => arm.price?.value ?? null, cell: (arm) => significant(arm.price?.value),
+    },
+    {
+      key: "noise", head: "noise scale", unit: "examples", number: true, sort: (arm) => arm.noise_scale,
+      cell: (arm) => significant(arm.noise_scale, 2),
+    },
+    {
+      key: "flags", head: "flags", number: false, sort: (arm) => (arm.excluded ? 100 : 0) + arm.flags.length,
+      cell: (arm) => (
+        <>
+          {arm.excluded && <span class="flag bad">✗ left out</span>}
+          {arm.flags.map((flag) => <span class="flag warn" title={flag.text}>⚠ {flagName(flag.code)}</span>)}
+        </>
+      ),
+    },
+  ];
+  return all.filter((column) => model.arms.some((arm) => {
+    const value = column.sort(arm);
+    return value !== null && value !== undefined && !(column.key === "flags" && value === 0);
+  }));
+}

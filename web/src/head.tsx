@@ -1,0 +1,102 @@
+// The first screen's words: the answer, what carries it, and what to trust.
+import { useState } from "preact/hooks";
+import { count, plural } from "./format";
+import type { Model } from "./model";
+import type { Arm } from "./results";
+import { checkName, flagName } from "./words";
+
+const marks: Record<string, string> = { best: "✓", undecided: "?", none: "–", nothing: "…" };
+
+export function Answer({ model }: { model: Model }) {
+  const { advice } = model.results;
+  return (
+    <section class={`answer verdict-${advice.verdict}`} aria-label="The answer">
+      <p class="sentence"><span class="verdict" aria-hidden="true">{marks[advice.verdict] ?? "…"}</span>{advice.sentence || "There is nothing to say yet."}</p>
+      {advice.paragraph && advice.paragraph !== advice.sentence && <p class="paragraph">{advice.paragraph}</p>}
+    </section>
+  );
+}
+
+interface Chip {
+  key: string;
+  kind: "good" | "warn" | "bad" | "info";
+  words: string;
+  texts: { arm?: Arm; text: string }[];
+}
+
+const icons = { good: "✓", warn: "⚠", bad: "✗", info: "i" };
+
+function chipsOf(model: Model): Chip[] {
+  const chips: Chip[] = [];
+  for (const note of model.results.notes) {
+    chips.push({ key: `note-${note.code}-${note.text}`, kind: note.severity === "warning" ? "warn" : "info", words: flagName(note.code), texts: [{ text: note.text }] });
+  }
+  const flags = new Map<string, { arm: Arm; text: string }[]>();
+  const checks = new Map<string, { fails: { arm: Arm; text: string }[]; nature: { arm: Arm; text: string }[]; ok: number }>();
+  for (const arm of model.arms) {
+    for (const flag of arm.flags) flags.set(flag.code, [...(flags.get(flag.code) ?? []), { arm, text: flag.text }]);
+    for (const check of arm.checks) {
+      const of = checks.get(check.code) ?? { fails: [], nature: [], ok: 0 };
+      checks.set(check.code, of);
+      if (check.differs_by_nature) of.nature.push({ arm, text: check.text });
+      else if (check.ok) of.ok += 1;
+      else of.fails.push({ arm, text: check.text });
+    }
+  }
+  for (const [code, { fails }] of checks) {
+    if (fails.length > 0) chips.push({ key: `fail-${code}`, kind: "bad", words: `${plural(fails.length, "arm")} left out: ${checkName(code)}`, texts: fails });
+  }
+  for (const [code, texts] of flags) {
+    chips.push({ key: `flag-${code}`, kind: "warn", words: `${flagName(code)}: ${texts.length === 1 ? texts[0]?.arm.name : plural(texts.length, "arm")}`, texts });
+  }
+  for (const [code, { nature }] of checks) {
+    if (nature.length > 0) chips.push({ key: `nature-${code}`, kind: "info", words: `other ${checkName(code)} by nature: ${plural(nature.length, "arm")}`, texts: nature });
+  }
+  const passed = [...checks].filter(([, of]) => of.fails.length === 0 && of.ok > 0);
+  if (passed.length > 0) {
+    const named = passed.map(([code]) => checkName(code));
+    chips.push({
+      key: "passed", kind: "good", words: `the same for all: ${named.join(", ")}`,
+      texts: passed.map(([code, of]) => ({ text: `${checkName(code)}: ${plural(of.ok, "arm")} checked` })),
+    });
+  }
+  return chips;
+}
+
+const mostTexts = 12;
+
+/** What may weaken the answer, and what was checked and found equal. */
+export function Trust({ model, openArm }: { model: Model; openArm: (id: string) => void }) {
+  const [open, setOpen] = useState<string | null>(null);
+  const chips = chipsOf(model);
+  if (chips.length === 0) return null;
+  const shown = chips.find((chip) => chip.key === open);
+  return (
+    <section class="trust" aria-labelledby="trust-title">
+      <h2 id="trust-title">What to trust</h2>
+      <ul class="chips">
+        {chips.map((chip) => (
+          <li key={chip.key}>
+            <button
+              type="button" class={`chip ${chip.kind}`} aria-expanded={chip.key === open}
+              onClick={() => setOpen(chip.key === open ? null : chip.key)}
+            >
+              <span class="icon" aria-hidden="true">{icons[chip.kind]}</span> {chip.words}
+            </button>
+          </li>
+        ))}
+      </ul>
+      {shown && (
+        <ul class="reasons">
+          {shown.texts.slice(0, mostTexts).map(({ arm, text }) => (
+            <li>
+              {arm && <><button type="button" class="link" onClick={() => openArm(arm.id)}>{arm.name}</button>: </>}
+              {text}
+            </li>
+          ))}
+          {shown.texts.length > mostTexts && <li class="quiet">and {count(shown.texts.length - mostTexts)} more, in the table</li>}
+        </ul>
+      )}
+    </section>
+  );
+}

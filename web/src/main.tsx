@@ -1,0 +1,18 @@
+import { render } from "preact";
+import { App } from "./app";
+import { liveAddress } from "./live";
+import { complete } from "./results";
+import "./style.css";
+import { applyTheme, storedTheme } from "./theme";
+
+function embedded() {
+  try {
+    return complete(JSON.parse(document.getElementById("results")?.textContent ?? "null"));
+  } catch {
+    return null;
+  }
+}
+
+applyTheme(storedTheme());
+const place = document.getElementById("page");
+if (place) render(<App first={embedded()} address={liveAddress()} />, place);

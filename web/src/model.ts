@@ -1,0 +1,85 @@
+// What the page computes from the results: who is shown, in which order, and mean curves.
+import { known } from "./format";
+import type { Arm, Estimate, Num, Results, Run } from "./results";
+
+export interface Model {
+  results: Results;
+  arms: Arm[];
+  arm: Map<string, Arm>;
+  run: Map<string, Run>;
+  runsOf: (arm: Arm) => Run[];
+  baseline: Arm | null;
+  /** Arms that passed their checks and have a figure, the winner and its rivals first. */
+  shown: Arm[];
+  /** What a speed-up of 1 is: "one worker", or the baseline's name. */
+  unit: string;
+}
+
+export function modelOf(results: Results): Model {
+  const arm = new Map(results.arms.map((each) => [each.id, each]));
+  const run = new Map(results.runs.map((each) => [each.id, each]));
+  const baseline = (results.baseline !== null && arm.get(results.baseline)) || null;
+  const first = new Set([results.advice.arm, ...results.advice.rivals, results.baseline]);
+  const rank = (each: Arm) => (first.has(each.id) ? 0 : each.pareto ? 1 : 2);
+  const shown = results.arms
+    .filter((each) => !each.excluded && (each.ms !== null || each.quality !== null || each.state === "running"))
+    .sort((a, b) => rank(a) - rank(b) || (b.speedup?.mean ?? 0) - (a.speedup?.mean ?? 0));
+  return {
+    results,
+    arms: results.arms,
+    arm,
+    run,
+    runsOf: (each) => each.runs.flatMap((id) => run.get(id) ?? []),
+    baseline,
+    shown,
+    unit: baseline === null || baseline.workers === 1 ? "one worker" : baseline.name,
+  };
+}
+
+/** All finite numbers of an estimate that a scale must hold. */
+export function reach(estimate: Estimate | null): number[] {
+  if (!estimate) return [];
+  return [...estimate.values, estimate.mean, estimate.low, estimate.high].filter(known);
+}
+
+export interface Line {
+  x: number[];
+  y: number[];
+}
+
+/** The points of which both numbers are known, by rising x. */
+export function lineOf(xs: Num[] | undefined, ys: Num[] | undefined): Line {
+  const line: Line = { x: [], y: [] };
+  for (let i = 0; i < Math.min(xs?.length ?? 0, ys?.length ?? 0); ++i) {
+    const x = xs?.[i];
+    const y = ys?.[i];
+    if (known(x) && known(y) && x >= (line.x.at(-1) ?? -Infinity)) {
+      line.x.push(x);
+      line.y.push(y);
+    }
+  }
+  return line;
+}
+
+function at(line: Line, x: number): number {
+  const above = line.x.findIndex((each) => each >= x);
+  if (above <= 0) return line.y[Math.max(above, 0)] ?? NaN;
+  const [x0, x1] = [line.x[above - 1] ?? 0, line.x[above] ?? 0];
+  const [y0, y1] = [line.y[above - 1] ?? 0, line.y[above] ?? 0];
+  return x1 === x0 ? y1 : y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
+}
+
+/** The mean over seeds, only where every one of them has been: a mean of fewer would jump where one ends. */
+export function meanLine(lines: Line[], points = 80): Line {
+  const full = lines.filter((line) => line.x.length > 0);
+  const first = full[0];
+  if (!first) return { x: [], y: [] };
+  if (full.length === 1) return first;
+  const alike = full.every((line) => line.x.length === first.x.length && line.x.every((x, i) => x === first.x[i]));
+  const from = Math.max(...full.map((line) => line.x[0] ?? 0));
+  const to = Math.min(...full.map((line) => line.x.at(-1) ?? 0));
+  const x = alike
+    ? first.x
+    : Array.from({ length: points }, (_, i) => from + ((to - from) * i) / (points - 1)).filter((v) => v <= to);
+  return { x, y: x.map((v) => full.reduce((sum, line) => sum + at(line, v), 0) / full.length) };
+}

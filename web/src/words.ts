@@ -1,0 +1,88 @@
+// Sentences and names that several places of the page use.
+import { difference, halfWidth, known, plural } from "./format";
+import type { Arm, Measure, Parts, Run } from "./results";
+
+/** "−0.1 ± 0.4 points", and whether the seeds carry it. */
+export function differenceWords(arm: Arm, measure: Measure): string {
+  const d = arm.difference;
+  if (!d || !known(d.mean)) return "";
+  const text = `${difference(d.mean, measure)} ${halfWidth(d, measure)}${measure.percent ? " points" : ""}`.trim();
+  if (d.decided) return text;
+  return known(d.seeds_needed) ? `${text}: undecided, ${plural(d.seeds_needed, "seed")} would tell` : `${text}: undecided`;
+}
+
+const flagNames: Record<string, string> = {
+  busy: "busy machine",
+  collapsed: "collapsed seed",
+  "other-updates": "other number of updates",
+  "other-batch": "other batch",
+  "rate-at-edge": "rate at the edge of its grid",
+  diverged: "diverged",
+  failed: "failed run",
+  "one-seed": "one seed only",
+  superlinear: "more than linear",
+  slower: "slower than one worker",
+  "other-version": "made by another version",
+  "side-by-side": "timed side by side",
+  undecided: "undecided",
+};
+
+export function flagName(code: string): string {
+  return flagNames[code] ?? code.replaceAll("-", " ");
+}
+
+const checkNames: Record<string, string> = {
+  examples: "examples",
+  start: "start",
+  evaluation: "evaluation set",
+  data: "training data",
+  machine: "machine",
+  threads: "threads",
+  batch: "batch",
+  updates: "number of updates",
+  trained: "trained at all",
+};
+
+export function checkName(code: string): string {
+  return checkNames[code] ?? code.replaceAll("-", " ");
+}
+
+export const partNames: [keyof Parts, string][] = [
+  ["data", "data"],
+  ["forward", "forward"],
+  ["backward", "backward"],
+  ["compute", "compute"],
+  ["exchange", "waiting for exchange"],
+  ["optimizer", "optimizer"],
+];
+
+/** The parts of a step that do not overlap: compute stands for its parts where those are unknown. */
+export function partsOf(parts: Parts | null): { part: string; name: string; ms: number }[] {
+  if (!parts) return [];
+  const split = known(parts.forward) || known(parts.backward);
+  return partNames.flatMap(([part, name]) => {
+    const ms = parts[part];
+    if (!known(ms) || ms < 0 || (part === "compute" && split)) return [];
+    return [{ part, name, ms }];
+  });
+}
+
+const stateNames: Record<string, string> = {
+  planned: "planned",
+  running: "running",
+  done: "done",
+  diverged: "diverged",
+  failed: "failed",
+  killed: "killed",
+  stopped: "stopped",
+};
+
+export function stateName(state: string): string {
+  return stateNames[state] ?? state;
+}
+
+export function runName(run: Run, arm: Arm | undefined): string {
+  const seed = known(run.seed) ? `seed ${run.seed}` : "unknown seed";
+  const kind = run.kind === "tune" ? "tuning, " : run.kind === "phase" ? "phase, " : "";
+  return `${arm?.name ?? run.folder}, ${kind}${seed}`;
+}

@@ -39,7 +39,7 @@ def faults_in(root):
         yield "web/dist/page.html must have exactly one place for the results"
     if len(text.encode()) > LARGEST:
         yield f"web/dist/page.html has {len(text.encode())} bytes, more than {LARGEST}"
-    for outside in re.findall(r'(?:src|href)="?(?:https?:)?//[^"\s>]*|@import|url\((?!data:)', text):
+    for outside in re.findall(r'(?:src|href)="?(?:https?:)?//[^"\s>]*|@import|url\((?!data:|#)', text):
         yield f"web/dist/page.html asks for something outside itself: {outside}"
 
 

@@ -1,6 +1,11 @@
 // The page from top to bottom.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { BytesChart } from "./charts/bytes";
+import { CurveChart } from "./charts/curves";
 import { Picture } from "./charts/picture";
+import { ScalingChart } from "./charts/scaling";
+import { TimeChart } from "./charts/time";
+import { TuningChart } from "./charts/tuning";
 import { Details, type Opened } from "./details";
 import { EveryRun } from "./everyrun";
 import { plural } from "./format";
@@ -87,6 +92,14 @@ export function App({ first, address }: { first: Results | null; address: string
                 </div>
                 <Picture model={model} openArm={openArm} openRun={openRun} />
               </div>
+              <TimeChart model={model} openArm={openArm} />
+              <CurveChart model={model} what="quality" openArm={openArm} />
+              <CurveChart model={model} what="loss" openArm={openArm} />
+              <div class="pair">
+                <ScalingChart model={model} openArm={openArm} />
+                <BytesChart model={model} openArm={openArm} />
+              </div>
+              <TuningChart model={model} openArm={openArm} />
               <ArmTable model={model} openArm={openArm} openRun={openRun} />
               <EveryRun model={model} />
             </>

@@ -1,9 +1,8 @@
 // The columns of the table: what differs first, then what was measured. A column that nobody fills is left out.
 import type { ComponentChildren } from "preact";
-import { bytes, count, halfWidth, known, percent, qualityNumber, ratio, seconds, setting, settingName, significant } from "./format";
+import { bytes, count, difference, halfWidth, known, percent, qualityNumber, ratio, seconds, setting, settingName, significant } from "./format";
 import type { Model } from "./model";
 import type { Arm, Measure, Num, Run } from "./results";
-import { difference } from "./format";
 import { flagName } from "./words";
 
 export interface Column {
@@ -32,13 +31,10 @@ function Whisker({ arm, most }: { arm: Arm; most: number }) {
 }
 
 function differenceColumn(model: Model, measure: Measure): Column {
-  let most = 0;
-  for (const { difference: d } of model.arms) {
-    if (d) for (const value of [d.mean, d.low, d.high]) if (known(value)) most = Math.max(most, Math.abs(value));
-  }
-  // One hopeless arm must not make a point of all the others.
-  const sizes = model.arms.flatMap(({ difference: d }) => (d && known(d.low) && known(d.high) ? [Math.max(Math.abs(d.low), Math.abs(d.high))] : [])).sort((a, b) => a - b);
-  most = Math.min(most, 4 * (sizes[Math.floor(sizes.length / 2)] ?? most));
+  // One hopeless arm must not make points of all the others: its bar is cut off at the edge.
+  const sizes = model.arms.flatMap(({ difference: d, excluded }) =>
+    excluded || !d ? [] : [Math.max(...[d.mean, d.low, d.high].filter(known).map(Math.abs), 0)]).sort((a, b) => a - b);
+  const most = Math.min(sizes.at(-1) ?? 0, 3 * (sizes[Math.floor(sizes.length / 2)] ?? 0));
   return {
     key: "difference", head: `against ${model.baseline?.workers === 1 ? "one worker" : (model.baseline?.name ?? "the baseline")}`,
     unit: measure.percent ? "points" : undefined, number: true, sort: (arm) => arm.difference?.mean ?? null,

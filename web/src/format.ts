@@ -1,5 +1,5 @@
 // Numbers for people: two to three significant digits, a true minus sign, units that fit.
-import type { Estimate, Measure, Num } from "./results";
+import type { Measure, Num } from "./results";
 
 const missing = "–";
 
@@ -71,16 +71,17 @@ export function seconds(x: Num | undefined): string {
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
+/** The unit in which a number of bytes reads best, and its name. */
+export function byteUnit(x: number): [number, string] {
+  const unit = Math.max(0, Math.min(units.length - 1, Math.floor(Math.log2(Math.abs(x)) / 10)));
+  return [1024 ** unit, units[unit] ?? "B"];
+}
+
 export function bytes(x: Num | undefined): string {
   if (!known(x)) return missing;
   if (x === 0) return "0";
-  const unit = Math.max(0, Math.min(units.length - 1, Math.floor(Math.log2(Math.abs(x)) / 10)));
-  return `${significant(x / 1024 ** unit, 3)} ${units[unit]}`;
-}
-
-export function spread(estimate: Estimate | null, one: (x: Num) => string): string {
-  if (!estimate || !known(estimate.low) || !known(estimate.high)) return "";
-  return `${one(estimate.low)} to ${one(estimate.high)}`;
+  const [unit, name] = byteUnit(x);
+  return `${significant(x / unit, 3)} ${name}`;
 }
 
 /** The short form on an axis: 12k, 1.5M. */

@@ -36,6 +36,11 @@ export function modelOf(results: Results): Model {
   };
 }
 
+/** What is shown, fastest first. */
+export function bySpeed(model: Model): Arm[] {
+  return [...model.shown].sort((a, b) => (b.speedup?.mean ?? 0) - (a.speedup?.mean ?? 0));
+}
+
 /** All finite numbers of an estimate that a scale must hold. */
 export function reach(estimate: Estimate | null): number[] {
   if (!estimate) return [];

@@ -1,7 +1,7 @@
 // The one picture: quality against speed-up. Every seed a dot, the mean larger, its interval a bar in both directions.
 import { scaleLinear, scaleLog } from "d3-scale";
 import { familyClass, shapePath } from "../families";
-import { capital, halfWidth, known, plural, quality, ratio, significant } from "../format";
+import { capital, compact, halfWidth, known, plural, quality, ratio } from "../format";
 import { reach, type Model } from "../model";
 import { mark } from "../tip";
 import type { Arm, Estimate, Num, Run } from "../results";
@@ -92,7 +92,14 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
     const named = spots.filter((spot) => !many || weight(spot) < 2).sort((a, b) => weight(a) - weight(b)).slice(0, manyArms);
     const namedArms = new Set(named.map(({ arm }) => arm.id));
 
-    const nameOf = (arm: Arm) => shorten(arm.name, narrow ? 22 : 34);
+    const beyond = (arm: Arm) => {
+      const [q, s] = [arm.quality?.mean ?? 0, across(arm)?.mean ?? 0];
+      const [x0, x1] = x.domain() as [number, number];
+      const [y0, y1] = y.domain() as [number, number];
+      return q < y0 || q > y1 || s < x0 || s > x1;
+    };
+    // What failed a check must not stretch the scale: it stands at the edge and says so.
+    const nameOf = (arm: Arm) => shorten(arm.name, narrow ? 22 : 34) + (arm.excluded && beyond(arm) ? " (off the scale)" : "");
     const weightOf = (arm: Arm) => (arm.id === model.results.advice.arm ? 700 : 400);
     const taken: Box[] = spots.map((spot) => ({ x: spot.x - 8, y: spot.y - 8, width: 16, height: 16 }));
     for (const { arm, x: cx, y: cy } of many ? [] : spots.filter(({ arm }) => !arm.excluded)) {
@@ -119,13 +126,6 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
       taken, frame);
     const nameless = named.filter(({ arm }) => !placed.some((place) => place.key === arm.id));
     const number = new Map(nameless.map(({ arm }, i) => [arm.id, i + 1]));
-    const beyond = (arm: Arm) => {
-      const [q, s] = [arm.quality?.mean ?? 0, across(arm)?.mean ?? 0];
-      const [x0, x1] = x.domain() as [number, number];
-      const [y0, y1] = y.domain() as [number, number];
-      return q < y0 || q > y1 || s < x0 || s > x1;
-    };
-
     const dot = (arm: Arm, run: Run | undefined, value: Num, along: Num, i: number) => {
       if (!known(value) || !known(along)) return null;
       return (
@@ -158,12 +158,12 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
         <Drawing width={width} height={height} label={`${measure.label} against speed-up, ${plural(plotted.length, "arm")}`}>
           <YAxis
             scale={y} left={m.left} right={right} count={narrow ? 5 : 7} top={m.top}
-            format={(v) => (measure.percent ? significant(v * 100, 3).replace(/\.0+$/, "") : significant(v, 3))}
+            format={(v) => compact(measure.percent ? v * 100 : v)}
             label={`${measure.label}${measure.percent ? ", %" : ""}, ${measure.split} set`}
           />
           <XAxis
             scale={x} left={m.left} right={right} top={m.top} bottom={bottom} count={narrow ? 5 : 8}
-            format={(v) => (bySpeedup ? `${significant(v, 2).replace(/\.0+$/, "")}x` : significant(v, 2))}
+            format={(v) => (bySpeedup ? `${compact(v)}x` : compact(v))}
             label={bySpeedup ? `speed-up over ${shorten(model.unit, 30)} →` : "examples per second →"} grid={false}
           />
           {bySpeedup && (
@@ -227,7 +227,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
                 key={place.key} class={`name ${familyClass(arm.family)} ${arm.excluded ? "excluded" : ""}`} data-arm={arm.id} aria-hidden="true"
                 font-weight={weightOf(arm)} x={place.x} y={place.y} dy="0.34em"
               >
-                {nameOf(arm)}{arm.excluded && beyond(arm) ? " ↗ off the scale" : ""}
+                {nameOf(arm)}
               </text>
             );
           })}

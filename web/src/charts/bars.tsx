@@ -1,0 +1,111 @@
+// Horizontal stacked bars, one row for each arm, on one scale that starts at zero.
+import { scaleLinear } from "d3-scale";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { familyClass } from "../families";
+import { known } from "../format";
+import type { Model } from "../model";
+import type { Arm } from "../results";
+import type { Sheet } from "../save";
+import { mark } from "../tip";
+import { ArmTip } from "../tips";
+import { XAxis } from "./axes";
+import { Drawing, Figure } from "./figure";
+import { shorten, textWidth } from "./labels";
+
+export interface Segment {
+  /** A class name, for the colour. */
+  part: string;
+  name: string;
+  value: number;
+}
+
+export interface Row {
+  arm: Arm;
+  segments: Segment[];
+  /** Drawn as an outline above the bar, on the same scale. */
+  outline?: number;
+  /** Written at the bar's end. */
+  end: string;
+  label: string;
+}
+
+interface Props {
+  id: string;
+  title: string;
+  lead: ComponentChildren;
+  note?: ComponentChildren;
+  rows: Row[];
+  axis: string;
+  /** What the axis counts in: 1024 where values are bytes and it says KiB. */
+  unit?: number;
+  format: (x: number) => string;
+  legend: { part: string; name: string }[];
+  sheet: () => Sheet;
+  model: Model;
+  openArm: (id: string) => void;
+}
+
+const fewRows = 16;
+
+export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, format, legend, sheet, model, openArm }: Props) {
+  const [all, setAll] = useState(false);
+  const best = model.results.advice.arm;
+  const shown = all ? rows.slice(0, 200) : rows.slice(0, fewRows);
+  const draw = (width: number) => {
+    const narrow = width < 560;
+    const side = narrow ? 0 : Math.min(230, Math.max(...shown.map((row) => textWidth(shorten(row.arm.name, 32), 13))) + 12);
+    const tail = Math.max(...shown.map((row) => textWidth(row.end, 12))) + 10;
+    const step = narrow ? 44 : 30;
+    const top = 4;
+    const bottom = top + shown.length * step;
+    const most = Math.max(...shown.map((row) => Math.max(row.segments.reduce((sum, s) => sum + s.value, 0), row.outline ?? 0)), 1e-9);
+    const x = scaleLinear().domain([0, most]).range([side, width - tail]);
+    const inUnit = scaleLinear().domain([0, most / unit]).range(x.range());
+    return (
+      <>
+        <Drawing width={width} height={bottom + 42} label={`${title}, ${shown.length} arms`}>
+          <XAxis scale={inUnit} left={side} right={width - tail} top={top} bottom={bottom} count={narrow ? 4 : 6} format={format} label={axis} />
+          {shown.map((row, i) => {
+            const y = top + i * step + (narrow ? 18 : 0);
+            let at = 0;
+            return (
+              <g
+                key={row.arm.id} class={`bar-row ${familyClass(row.arm.family)}`}
+                {...mark({ label: row.label, arm: row.arm.id, open: () => openArm(row.arm.id), tip: () => <ArmTip arm={row.arm} model={model} /> })}
+              >
+                <rect class="row-hit" data-hit x={0} y={top + i * step} width={width} height={step} />
+                <text class="name" x={narrow ? 0 : side - 10} y={narrow ? y - 4 : y + 19} text-anchor={narrow ? "start" : "end"} font-weight={row.arm.id === best ? 700 : 400}>
+                  {shorten(row.arm.name, narrow ? 40 : 32)}
+                </text>
+                {row.segments.map((segment) => {
+                  const from = x(at);
+                  at += segment.value;
+                  return <rect key={segment.part} class={segment.part} x={from} y={y + 8} width={Math.max(0, x(at) - from)} height={14} />;
+                })}
+                {known(row.outline) && row.outline > 0 && (
+                  <rect class="hidden-part" x={x(0) + 0.75} y={y + 2} width={Math.max(1, x(row.outline) - x(0))} height={5} />
+                )}
+                <text class="context" x={x(Math.max(at, 0)) + 6} y={y + 19}>{row.end}</text>
+              </g>
+            );
+          })}
+        </Drawing>
+        {rows.length > fewRows && (
+          <p><button type="button" class="link" aria-expanded={all} onClick={() => setAll(!all)}>
+            {all ? `Only the first ${fewRows}` : `Show ${Math.min(rows.length, 200)} of ${rows.length} arms`}
+          </button></p>
+        )}
+      </>
+    );
+  };
+  const key = (
+    <>
+      {lead}
+      <span class="swatches" role="list">
+        {legend.map(({ part, name }) => <span key={part} role="listitem"><i class={part} />{name}</span>)}
+      </span>
+    </>
+  );
+  return <Figure id={id} title={title} lead={key} note={note} sheet={sheet} draw={draw} />;
+}

@@ -9,7 +9,7 @@ import { TuningChart } from "./charts/tuning";
 import { Details, type Opened } from "./details";
 import { EveryRun } from "./everyrun";
 import { plural } from "./format";
-import { Answer, Trust } from "./head";
+import { Answer, Failures, Trust } from "./head";
 import { listen, type LiveState } from "./live";
 import { modelOf } from "./model";
 import { LiveStatus, Now } from "./now";
@@ -73,6 +73,7 @@ export function App({ first, address }: { first: Results | null; address: string
   const finished = results?.runs.filter((run) => run.state === "done").length ?? 0;
   return (
     <>
+      <a class="skip" href="#table-title">Skip to the table</a>
       <header class="top">
         <span class="brand">Syncopate</span>
         {results?.file && <span class="quiet file">{results.file}</span>}
@@ -85,12 +86,13 @@ export function App({ first, address }: { first: Results | null; address: string
           {model.arms.length === 0 ? <NoArms results={results} /> : (
             <>
               <div class="first">
-                <div class="words-column">
-                  <Answer model={model} />
-                  <Trust model={model} openArm={openArm} />
-                  <Now model={model} />
-                </div>
+                <Answer model={model} />
                 <Picture model={model} openArm={openArm} openRun={openRun} />
+                <div class="rest">
+                  <Now model={model} />
+                  <Failures model={model} openRun={openRun} />
+                  <Trust model={model} openArm={openArm} />
+                </div>
               </div>
               <TimeChart model={model} openArm={openArm} />
               <CurveChart model={model} what="quality" openArm={openArm} />

@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 import { count, plural } from "./format";
 import type { Model } from "./model";
-import type { Arm } from "./results";
-import { checkName, flagName } from "./words";
+import type { Arm, Run } from "./results";
+import { checkName, flagName, runName } from "./words";
 
 const marks: Record<string, string> = { best: "✓", undecided: "?", none: "–", nothing: "…" };
 
@@ -24,6 +24,7 @@ interface Chip {
   texts: { arm?: Arm; text: string }[];
 }
 
+const order: Chip["kind"][] = ["bad", "warn", "info", "good"];
 const icons = { good: "✓", warn: "⚠", bad: "✗", info: "i" };
 
 function chipsOf(model: Model): Chip[] {
@@ -50,9 +51,9 @@ function chipsOf(model: Model): Chip[] {
     chips.push({ key: `flag-${code}`, kind: "warn", words: `${flagName(code)}: ${texts.length === 1 ? texts[0]?.arm.name : plural(texts.length, "arm")}`, texts });
   }
   for (const [code, { nature }] of checks) {
-    if (nature.length > 0) chips.push({ key: `nature-${code}`, kind: "info", words: `other ${checkName(code)} by nature: ${plural(nature.length, "arm")}`, texts: nature });
+    if (nature.length > 0 && !flags.has(`other-${code}`)) chips.push({ key: `nature-${code}`, kind: "info", words: `other ${checkName(code)} by nature: ${plural(nature.length, "arm")}`, texts: nature });
   }
-  const passed = [...checks].filter(([, of]) => of.fails.length === 0 && of.ok > 0);
+  const passed = [...checks].filter(([, of]) => of.fails.length === 0 && of.nature.length === 0 && of.ok > 0);
   if (passed.length > 0) {
     const named = passed.map(([code]) => checkName(code));
     chips.push({
@@ -60,10 +61,38 @@ function chipsOf(model: Model): Chip[] {
       texts: passed.map(([code, of]) => ({ text: `${checkName(code)}: ${plural(of.ok, "arm")} checked` })),
     });
   }
-  return chips;
+  return chips.sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
 }
 
 const mostTexts = 12;
+
+const mostFailures = 8;
+
+/** Runs that gave no result, by what they said. */
+export function Failures({ model, openRun }: { model: Model; openRun: (id: string) => void }) {
+  const said = new Map<string, Run[]>();
+  for (const run of model.results.runs) {
+    if (run.state !== "failed" && run.state !== "killed" && run.state !== "diverged") continue;
+    const why = run.message || `It ${run.state === "failed" ? "failed" : run.state === "killed" ? "was killed" : "diverged"}.`;
+    said.set(why, [...(said.get(why) ?? []), run]);
+  }
+  if (said.size === 0) return null;
+  const all = [...said.values()].reduce((sum, runs) => sum + runs.length, 0);
+  return (
+    <section class="trust failures" aria-labelledby="failures-title">
+      <h2 id="failures-title"><span class="bad" aria-hidden="true">✗</span> {plural(all, "run")} gave no result</h2>
+      <ul class="reasons">
+        {[...said].slice(0, mostFailures).map(([why, runs]) => (
+          <li key={why}>
+            {runs[0] && <button type="button" class="link" onClick={() => runs[0] && openRun(runs[0].id)}>{runName(runs[0], model.arm.get(runs[0].arm))}</button>}
+            {runs.length > 1 && ` and ${count(runs.length - 1)} more`}: {why}
+          </li>
+        ))}
+        {said.size > mostFailures && <li class="quiet">and {count(said.size - mostFailures)} other reasons, under “Every run”</li>}
+      </ul>
+    </section>
+  );
+}
 
 /** What may weaken the answer, and what was checked and found equal. */
 export function Trust({ model, openArm }: { model: Model; openArm: (id: string) => void }) {

@@ -81,7 +81,7 @@ export function ArmTable({ model, openArm, openRun }: Props) {
 
   return (
     <section class="wide" aria-labelledby="table-title">
-      <h2 id="table-title">All numbers</h2>
+      <h2 id="table-title" tabIndex={-1}>All numbers</h2>
       <Common model={model} />
       <div class="controls">
         <label>
@@ -167,13 +167,13 @@ function ArmRows({ arm, model, columns, open, toggle, openArm, openRun }: Props 
             {arm.state !== "done" && <span class="state">{stateName(arm.state)}</span>}
           </span>
         </th>
-        {columns.map((column) => <td key={column.key} class={column.number ? "number" : ""} data-head={column.head}>{column.cell(arm)}</td>)}
+        {columns.map((column) => <td key={column.key} class={column.number ? "number" : ""} data-head={column.head}><div>{column.cell(arm)}</div></td>)}
       </tr>
       {runs.slice(0, mostSeeds).map((run) => (
         <tr key={run.id} class="seed-row">
           <th scope="row"><button type="button" class="link" onClick={() => openRun(run.id)}>seed {setting(run.seed)}</button>{run.state !== "done" && <span class="state">{stateName(run.state)}</span>}</th>
           {columns.map((column) => (
-            <td key={column.key} class={column.number ? "number" : ""} data-head={column.head}>{column.seed?.(run, arm) ?? ""}</td>
+            <td key={column.key} class={column.number ? "number" : ""} data-head={column.head}>{column.seed && <div>{column.seed(run, arm)}</div>}</td>
           ))}
         </tr>
       ))}

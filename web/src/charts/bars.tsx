@@ -11,7 +11,7 @@ import { mark } from "../tip";
 import { ArmTip } from "../tips";
 import { XAxis } from "./axes";
 import { Drawing, Figure } from "./figure";
-import { shorten, textWidth } from "./labels";
+import { fitted, textWidth } from "./labels";
 
 export interface Segment {
   /** A class name, for the colour. */
@@ -54,7 +54,7 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
   const shown = all ? rows.slice(0, 200) : rows.slice(0, fewRows);
   const draw = (width: number) => {
     const narrow = width < 560;
-    const side = narrow ? 0 : Math.min(230, Math.max(...shown.map((row) => textWidth(shorten(row.arm.name, 32), 13))) + 12);
+    const side = narrow ? 0 : Math.min(width * 0.36, 250, Math.max(...shown.map((row) => textWidth(row.arm.name, 13, 700))) + 12);
     const tail = Math.max(...shown.map((row) => textWidth(row.end, 12))) + 10;
     const step = narrow ? 44 : 30;
     const top = 4;
@@ -76,7 +76,7 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
               >
                 <rect class="row-hit" data-hit x={0} y={top + i * step} width={width} height={step} />
                 <text class="name" x={narrow ? 0 : side - 10} y={narrow ? y - 4 : y + 19} text-anchor={narrow ? "start" : "end"} font-weight={row.arm.id === best ? 700 : 400}>
-                  {shorten(row.arm.name, narrow ? 40 : 32)}
+                  {fitted(row.arm.name, narrow ? width : side - 10, 13, row.arm.id === best ? 700 : 400)}
                 </text>
                 {row.segments.map((segment) => {
                   const from = x(at);

@@ -10,7 +10,7 @@ import { mark } from "../tip";
 import { ArmTip } from "../tips";
 import { padded, XAxis, YAxis } from "./axes";
 import { Drawing, Figure } from "./figure";
-import { dodge, shorten, textWidth } from "./labels";
+import { dodge, fitted, textWidth } from "./labels";
 
 type What = "quality" | "loss";
 type Over = "seconds" | "examples";
@@ -71,8 +71,8 @@ export function CurveChart({ model, what, openArm }: { model: Model; what: What;
 
   const draw = (width: number) => {
     const stacked = width < 720;
-    const label = (arm: Arm) => shorten(arm.name, stacked ? 18 : 26);
-    const margin = Math.max(...named.map(({ arm }) => textWidth(label(arm), 12))) + 16;
+    const label = (arm: Arm) => fitted(arm.name, 190, 12);
+    const margin = stacked ? 12 : Math.max(...named.map(({ arm }) => textWidth(label(arm), 12))) + 16;
     const left = 46;
     const panel = stacked ? width - left - margin : (width - left - margin - 36) / 2;
     const high = stacked ? 250 : 330;
@@ -135,10 +135,22 @@ export function CurveChart({ model, what, openArm }: { model: Model; what: What;
       );
     };
     return (
-      <Drawing width={width} height={height} label={title}>
-        {panelOf("seconds", left, 0, stacked)}
-        {panelOf("examples", stacked ? left : left + panel + 36, stacked ? high + 84 : 0, true)}
-      </Drawing>
+      <>
+        <Drawing width={width} height={height} label={title}>
+          {panelOf("seconds", left, 0, false)}
+          {panelOf("examples", stacked ? left : left + panel + 36, stacked ? high + 84 : 0, !stacked)}
+        </Drawing>
+        {stacked && (
+          <ul class="line-key">
+            {named.map(({ arm, dash }) => (
+              <li key={arm.id} class={familyClass(arm.family)}>
+                <svg width="26" height="6" aria-hidden="true"><line class="curve mean-line" x1="0" x2="26" y1="3" y2="3" stroke-dasharray={dash} /></svg>
+                {arm.name}
+              </li>
+            ))}
+          </ul>
+        )}
+      </>
     );
   };
 

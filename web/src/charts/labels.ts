@@ -32,13 +32,13 @@ function overlap(a: Box, b: Box): number {
 }
 
 /** Places to try, nearest first: both sides, above and below, then ever further out. */
-function* places(point: Wanted): Generator<Placed> {
+function* places(point: Wanted, furthest: number): Generator<Placed> {
   const { key, x, y, width } = point;
   yield { key, x: x + 11, y, led: false };
   yield { key, x: x - 11 - width, y, led: false };
   yield { key, x: x - width / 2, y: y - 17, led: false };
   yield { key, x: x - width / 2, y: y + 18, led: false };
-  for (const far of [20, 32, 46, 62, 80, 100, 125, 150]) {
+  for (const far of [20, 32, 46, 62, 80, 100, 125, 150].filter((each) => each <= furthest)) {
     for (const angle of [-0.6, 0.6, -1.1, 1.1, -2.5, 2.5, -2, 2, 0, Math.PI]) {
       const [dx, dy] = [Math.cos(angle) * far, Math.sin(angle) * far];
       yield { key, x: dx >= 0 ? x + dx + 4 : x + dx - 4 - width, y: y + dy, led: true };
@@ -47,11 +47,11 @@ function* places(point: Wanted): Generator<Placed> {
 }
 
 /** The places of those that fit into `frame`, in the order given; what finds none is left out. */
-export function placeLabels(wanted: Wanted[], taken: Box[], frame: Box): Placed[] {
+export function placeLabels(wanted: Wanted[], taken: Box[], frame: Box, furthest: (key: string) => number): Placed[] {
   const busy = [...taken];
   const placed: Placed[] = [];
   for (const point of wanted) {
-    for (const place of places(point)) {
+    for (const place of places(point, furthest(point.key))) {
       const box = { x: place.x - 2, y: place.y - lineHeight / 2, width: point.width + 4, height: lineHeight };
       const inside = box.x >= frame.x && box.y >= frame.y && box.x + box.width <= frame.x + frame.width &&
         box.y + box.height <= frame.y + frame.height;
@@ -76,6 +76,12 @@ export function textWidth(text: string, size = 13, weight = 400): number {
 export function shorten(text: string, longest: number): string {
   const letters = [...text];
   return letters.length <= longest ? text : `${letters.slice(0, longest - 1).join("")}…`;
+}
+
+/** As much of the text as fits into a width. */
+export function fitted(text: string, width: number, size = 13, weight = 400): string {
+  const full = textWidth(text, size, weight);
+  return full <= width ? text : shorten(text, Math.max(4, Math.floor(([...text].length * width) / full) - 1));
 }
 
 /** Moves labels in one column apart: as near to their wish as order and height allow. */

@@ -19,6 +19,9 @@ interface Opens {
 /** Above this many arms only those that matter are named and stopped at; all are drawn, and all are in the table. */
 const manyArms = 60;
 
+/** Tab stops at each seed only while that is no journey; the window of an arm lists them all. */
+const mostDots = 30;
+
 type Across = (arm: Arm) => Estimate | null;
 
 interface Spot {
@@ -67,6 +70,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const log = most / least > 14;
   const left = plotted.filter((arm) => arm.excluded);
+  const dots = included.reduce((sum, arm) => sum + arm.runs.length, 0);
 
   const draw = (width: number) => {
     const narrow = width < 520;
@@ -87,7 +91,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
     const spots: Spot[] = plotted.map((arm) => ({ arm, x: x(across(arm)?.mean ?? 0), y: y(arm.quality?.mean ?? 0) }));
     const front = spots.filter(({ arm }) => arm.pareto && !arm.excluded).sort((a, b) => a.x - b.x);
     const important = new Set([model.results.advice.arm, ...model.results.advice.rivals, model.results.baseline]);
-    const weight = ({ arm }: Spot) => (important.has(arm.id) ? 0 : arm.pareto ? 1 : arm.excluded ? 3 : 2);
+    const weight = ({ arm }: Spot) => (arm.id === model.results.advice.arm ? -1 : important.has(arm.id) ? 0 : arm.pareto ? 1 : arm.excluded ? 3 : 2);
     const many = spots.length > manyArms;
     const named = spots.filter((spot) => !many || weight(spot) < 2).sort((a, b) => weight(a) - weight(b)).slice(0, manyArms);
     const namedArms = new Set(named.map(({ arm }) => arm.id));
@@ -123,7 +127,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
     if (bySpeedup) taken.push({ x: one + 2, y: bottom - 18, width: unitWidth + 6, height: 16 });
     const placed = placeLabels(
       named.map(({ arm, x: cx, y: cy }) => ({ key: arm.id, x: cx, y: cy, width: textWidth(nameOf(arm), 13, weightOf(arm)) })),
-      taken, frame);
+      taken, frame, (key) => (narrow && key !== model.results.advice.arm ? 32 : 150));
     const nameless = named.filter(({ arm }) => !placed.some((place) => place.key === arm.id));
     const number = new Map(nameless.map(({ arm }, i) => [arm.id, i + 1]));
     const dot = (arm: Arm, run: Run | undefined, value: Num, along: Num, i: number) => {
@@ -132,7 +136,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
         <circle
           key={`${arm.id}/${i}`} class={`seed ${run?.collapsed ? "collapsed" : ""}`} cx={x(along)} cy={y(value)} r={2.8}
           {...(run ? mark({
-            label: `${arm.name}, seed ${run.seed ?? "unknown"}: ${quality(value, measure)}`, arm: arm.id, stop: !many && plotted.length <= 24,
+            label: `${arm.name}, seed ${run.seed ?? "unknown"}: ${quality(value, measure)}`, arm: arm.id, stop: dots <= mostDots,
             tip: () => <RunTip run={run} arm={arm} model={model} />, open: () => openRun(run.id),
           }) : {})}
         />
@@ -262,7 +266,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
         </p>
       )}
       {plotted.length > manyArms && (
-        <p>{plotted.length} arms: the front and what the sentence speaks of are named; the others are small marks, and all are in the table.</p>
+        <p>{plural(plotted.length, "arm")}: the front and what the sentence speaks of are named; the others are small marks, and all are in the table.</p>
       )}
     </>
   );

@@ -34,7 +34,13 @@ function seriesOf(points: ScalingPoint[], model: Model): Series[] {
     const name = of.codec && of.codec !== "none" ? `${of.strategy} + ${of.codec}` : of.strategy;
     groups.set(name, [...(groups.get(name) ?? []), { ...point, of, faster }]);
   }
-  return [...groups].map(([name, spots]) => ({ name, spots: spots.sort((a, b) => a.workers - b.workers) }))
+  // One worker is where every line begins, whatever it is called.
+  const origin = [...groups.values()].flat().find((spot) => spot.workers === 1 && spot.of.family === "single");
+  return [...groups].filter(([, spots]) => spots.some((spot) => spot !== origin) || groups.size === 1)
+    .map(([name, spots]) => ({
+      name,
+      spots: [...(origin && !spots.some((spot) => spot.workers === 1) ? [origin] : []), ...spots].sort((a, b) => a.workers - b.workers),
+    }))
     .sort((a, b) => b.spots.length - a.spots.length);
 }
 

@@ -1,5 +1,5 @@
 // Where the time of an iteration goes.
-import { count, known, significant } from "../format";
+import { compact, count, known, significant } from "../format";
 import { bySpeed, type Model } from "../model";
 import { partNames, partsOf } from "../words";
 import { StackedBars, type Row } from "./bars";
@@ -27,7 +27,7 @@ export function TimeChart({ model, openArm }: { model: Model; openArm: (id: stri
   return (
     <StackedBars
       id="time" title="Where the time goes" axis="ms per iteration" rows={rows} legend={legend} model={model} openArm={openArm}
-      lead="One iteration, in milliseconds." format={(x) => significant(x, 2)}
+      lead="One iteration, in milliseconds." format={compact}
       note={batches.length > 1 && (
         <p>An update takes {batches.slice(0, 4).map((each) => count(each)).join(", ").replace(/, ([^,]*)$/, " or $1")} examples, depending on the arm: compare examples per second between those, not iterations.</p>
       )}

@@ -6,7 +6,7 @@ import type { Model } from "../model";
 import { mark } from "../tip";
 import { padded } from "./axes";
 import { Drawing, Figure } from "./figure";
-import { shorten } from "./labels";
+import { fitted } from "./labels";
 
 const mostPanels = 24;
 
@@ -23,7 +23,7 @@ export function TuningChart({ model, openArm }: { model: Model; openArm: (id: st
   const scores = padded(all.map(({ mean }) => mean), 0.1);
 
   const draw = (width: number) => {
-    const columns = Math.max(1, Math.floor(width / 200));
+    const columns = Math.max(2, Math.floor(width / 200));
     const cell = width / columns;
     const high = 140;
     const shown = tuned.slice(0, mostPanels);
@@ -41,7 +41,7 @@ export function TuningChart({ model, openArm }: { model: Model; openArm: (id: st
               {...mark({ label: words, arm: arm.id, tip: () => <p>{words}</p>, open: () => openArm(arm.id) })}
             >
               <rect class="row-hit" data-hit x={x0} y={y0} width={cell - 8} height={high - 6} />
-              <text class="name" x={x0 + 8} y={y0 + 13} font-size="12">{shorten(arm.name, Math.floor(cell / 8))}</text>
+              <text class="name" x={x0 + 8} y={y0 + 13} font-size="12">{fitted(arm.name, cell - 24, 12)}</text>
               <line class="grid" x1={x0 + 8} x2={x0 + cell - 30} y1={y0 + high - 28} y2={y0 + high - 28} />
               <polyline class="curve mean-line" points={points.map(({ value, mean }) => `${x(value)},${y(mean)}`).join(" ")} />
               {points.map(({ value, mean }) => <circle key={value} class="seed" cx={x(value)} cy={y(mean)} r={2.5} />)}

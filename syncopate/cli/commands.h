@@ -18,6 +18,7 @@ Command add_score(Program& program);
 Command add_tokenize(Program& program);
 Command add_compare(Program& program);
 Command add_report(Program& program);
+Command add_watch(Program& program);
 Command add_help(Program& program);
 Command add_completion(Program& program);
 Command add_manual(Program& program);

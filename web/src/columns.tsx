@@ -20,7 +20,7 @@ export interface Column {
 function Whisker({ arm, most }: { arm: Arm; most: number }) {
   const d = arm.difference;
   if (!d || !known(d.mean) || !(most > 0)) return null;
-  const x = (value: number) => 30 + (Math.max(-most, Math.min(most, value)) / most) * 28;
+  const x = (value: number) => 30 + (Math.max(-most, Math.min(most, value)) / most) * 25;
   return (
     <svg class={`whisker ${d.decided ? (d.better ? "better" : "worse") : "open"}`} width="60" height="14" aria-hidden="true">
       <line class="zero" x1="30" x2="30" y1="1" y2="13" />
@@ -54,6 +54,13 @@ function differenceColumn(model: Model, measure: Measure): Column {
   };
 }
 
+/** Settings are written as text; numbers among them sort as numbers. */
+function numberOf(value: unknown): number | null {
+  if (typeof value !== "number" && (typeof value !== "string" || value.trim() === "")) return null;
+  const number = Number(value);
+  return Number.isFinite(number) ? number : null;
+}
+
 const mostVarying = 5;
 
 export function columnsOf(model: Model): Column[] {
@@ -61,14 +68,14 @@ export function columnsOf(model: Model): Column[] {
   const settings = varies.filter((name) => name !== "train.seed" && name !== "seed").slice(0, mostVarying);
   const all: Column[] = [
     ...settings.map((name): Column => {
-      const numeric = model.arms.every((arm) => ["number", "undefined"].includes(typeof arm.settings[name]));
+      const numeric = model.arms.every((arm) => numberOf(arm.settings[name]) !== null || arm.settings[name] === undefined);
       return {
         key: name, head: settingName(name), number: numeric,
-        sort: (arm) => {
-          const value = arm.settings[name];
-          return typeof value === "number" ? value : setting(value);
+        sort: (arm) => (arm.settings[name] === undefined ? null : numberOf(arm.settings[name]) ?? setting(arm.settings[name])),
+        cell: (arm) => {
+          const value = setting(arm.settings[name]);
+          return value.length > 24 ? value : <span class="whole">{value}</span>;
         },
-        cell: (arm) => setting(arm.settings[name]),
       };
     }),
     {

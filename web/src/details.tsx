@@ -72,7 +72,7 @@ function ArmCard({ arm, model, openRun }: { arm: Arm; model: Model; openRun: (id
           ["of which", partsOf(arm.parts).map(({ name, ms }) => `${name} ${significant(ms, 2)}`).join(", ")],
           ["examples/s", significant(arm.examples_per_s?.mean)],
           ["examples, updates", known(arm.examples) ? `${count(arm.examples)} in ${count(arm.updates)} updates of ${count(arm.global_batch)}` : null],
-          ["sent per step", bytes(arm.bytes?.per_step)], ["sent in all", bytes(total)],
+          ["sent per step", bytes(arm.bytes?.per_step)], ["sent by all workers", bytes(total)],
           ["bandwidth", arm.bandwidth ? `${significant(arm.bandwidth.algorithm_gbit, 2)} Gbit/s algorithm, ${significant(arm.bandwidth.bus_gbit, 2)} bus${known(arm.bandwidth.utilisation) ? `, ${percent(arm.bandwidth.utilisation)} of the link` : ""}` : null],
           ["peak memory", bytes(arm.peak_memory)],
           ["gradient noise scale", known(arm.noise_scale) ? `${significant(arm.noise_scale, 2)} examples` : null],

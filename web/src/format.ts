@@ -87,10 +87,8 @@ export function bytes(x: Num | undefined): string {
 /** The short form on an axis: 12k, 1.5M. */
 export function compact(x: number): string {
   const size = Math.abs(x);
-  if (size >= 1e9) return `${significant(x / 1e9, 2)}G`;
-  if (size >= 1e6) return `${significant(x / 1e6, 2)}M`;
-  if (size >= 1e4) return `${significant(x / 1e3, 2)}k`;
-  return significant(x, 3).replace(/\.0+$|(\.\d*?)0+$/, "$1");
+  const [unit, letter] = size >= 1e9 ? [1e9, "G"] : size >= 1e6 ? [1e6, "M"] : size >= 1e3 ? [1e3, "k"] : [1, ""];
+  return significant(x / unit, 3).replace(/\.0+$|(\.\d*?)0+$/, "$1") + letter;
 }
 
 export function ago(ms: number): string {

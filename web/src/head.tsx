@@ -54,8 +54,8 @@ function chipsOf(model: Model): Chip[] {
     if (nature.length > 0 && !flags.has(`other-${code}`)) chips.push({ key: `nature-${code}`, kind: "info", words: `other ${checkName(code)} by nature: ${plural(nature.length, "arm")}`, texts: nature });
   }
   const passed = [...checks].filter(([, of]) => of.fails.length === 0 && of.nature.length === 0 && of.ok > 0);
-  if (passed.length > 0) {
-    const named = passed.map(([code]) => checkName(code));
+  const named = passed.filter(([code]) => code !== "trained").map(([code]) => checkName(code));
+  if (named.length > 0) {
     chips.push({
       key: "passed", kind: "good", words: `the same for all: ${named.join(", ")}`,
       texts: passed.map(([code, of]) => ({ text: `${checkName(code)}: ${plural(of.ok, "arm")} checked` })),

@@ -19,6 +19,7 @@ export function modelOf(results: Results): Model {
   const arm = new Map(results.arms.map((each) => [each.id, each]));
   const run = new Map(results.runs.map((each) => [each.id, each]));
   const baseline = (results.baseline !== null && arm.get(results.baseline)) || null;
+  const speedOne = arm.get(results.arms.find((each) => each.speed_against)?.speed_against ?? "") ?? baseline;
   const first = new Set([results.advice.arm, ...results.advice.rivals, results.baseline]);
   const rank = (each: Arm) => (first.has(each.id) ? 0 : each.pareto ? 1 : 2);
   const shown = results.arms
@@ -32,7 +33,7 @@ export function modelOf(results: Results): Model {
     runsOf: (each) => each.runs.flatMap((id) => run.get(id) ?? []),
     baseline,
     shown,
-    unit: baseline === null || baseline.workers === 1 ? "one worker" : baseline.name,
+    unit: speedOne === null || speedOne.workers === 1 ? "one worker" : speedOne.name,
   };
 }
 
@@ -87,4 +88,19 @@ export function meanLine(lines: Line[], points = 80): Line {
     ? first.x
     : Array.from({ length: points }, (_, i) => from + ((to - from) * i) / (points - 1)).filter((v) => v <= to);
   return { x, y: x.map((v) => full.reduce((sum, line) => sum + at(line, v), 0) / full.length) };
+}
+
+/** A running mean about each point; its window is a twelfth of the line. */
+export function smoothed(line: Line): Line {
+  const half = Math.floor(line.y.length / 24);
+  if (half === 0) return line;
+  const sums = [0];
+  for (const value of line.y) sums.push((sums.at(-1) ?? 0) + value);
+  return {
+    x: line.x,
+    y: line.y.map((_, i) => {
+      const reach = Math.min(half, i, line.y.length - 1 - i);
+      return ((sums[i + reach + 1] ?? 0) - (sums[i - reach] ?? 0)) / (2 * reach + 1);
+    }),
+  };
 }

@@ -83,6 +83,8 @@ export interface Arm {
   quality_at_time: { seconds: Num; estimate: Estimate } | null;
   time_to_target: { estimate: Estimate; reached: number; of: number } | null;
   speedup: Estimate | null;
+  /** The arm whose speed is 1. */
+  speed_against?: string | null;
   efficiency: Num;
   words: string;
   ms: Estimate | null;
@@ -123,7 +125,7 @@ export interface Run {
   kind: "row" | "control" | "phase" | "tune";
   folder: string;
   state: State;
-  message: string;
+  message: string | null;
   settings: Settings;
   quality: Num;
   loss: Num;

@@ -25,6 +25,14 @@ const flagNames: Record<string, string> = {
   "other-version": "made by another version",
   "side-by-side": "timed side by side",
   undecided: "undecided",
+  twins: "two runs of one seed",
+  damaged: "a run that cannot be read",
+  foreign: "a folder that is no run",
+  problems: "what could not be read",
+  baseline: "what is compared with",
+  "speed-baseline": "what speed-up means",
+  "other-host": "another machine",
+  target: "target",
 };
 
 export function flagName(code: string): string {
@@ -40,7 +48,7 @@ const checkNames: Record<string, string> = {
   threads: "threads",
   batch: "batch",
   updates: "number of updates",
-  trained: "trained at all",
+  trained: "whether it trained",
 };
 
 export function checkName(code: string): string {

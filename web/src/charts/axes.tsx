@@ -1,4 +1,6 @@
 // Few ticks, a light grid, and the unit in words.
+import type { Measure } from "../results";
+
 export interface Scale {
   (x: number): number;
   ticks: (count: number) => number[];
@@ -61,14 +63,20 @@ export function YAxis({ scale, left, right, count, format, label, top }: YProps)
   );
 }
 
-/** The extent of the values with a little air; never of no width. */
-export function padded(values: number[], air = 0.08): [number, number] {
+/** The extent of the values with a little air, and at least as wide as `least`. */
+export function padded(values: number[], air = 0.08, least = 0): [number, number] {
   if (values.length === 0) return [0, 1];
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
-  const room = high > low ? (high - low) * air : Math.abs(high) * 0.05 || 0.05;
-  return [low - room, high + room];
+  const wide = Math.max(high - low, least, Math.abs(high) * 1e-6, 1e-9);
+  const [middle, half] = [(low + high) / 2, wide * (0.5 + air)];
+  return [middle - half, middle + half];
+}
+
+/** Fractions of a point are rarely worth a look: an axis of quality spans at least this much. */
+export function leastSpan(measure: Measure, values: number[]): number {
+  return measure.percent ? 0.02 : 0.02 * Math.max(0, ...values.map(Math.abs));
 }

@@ -15,7 +15,7 @@ function total(arm: Arm): number | null {
   return known(arm.bytes?.total_gib) ? arm.bytes.total_gib * 1024 ** 3 : null;
 }
 
-/** What a point of quality cost in bytes. Only of per cent: of others a point means nothing. */
+/** What a point of quality cost in bytes of all workers. Only of per cent: of others a point means nothing. */
 function perPoint(arm: Arm, model: Model): number | null {
   const all = total(arm);
   const mean = arm.quality?.mean;
@@ -31,7 +31,7 @@ export function BytesChart({ model, openArm }: { model: Model; openArm: (id: str
       const value = sent[kind];
       return known(value) && value > 0 ? [{ part: `kind-${kind}`, name, value }] : [];
     });
-    const segments = named.length > 0 ? named : [{ part: "kind-control", name: "not told apart", value: sent.per_step }];
+    const segments = named.length > 0 ? named : [{ part: "kind-all", name: "not told apart", value: sent.per_step }];
     const use = arm.bandwidth?.utilisation;
     const point = perPoint(arm, model);
     const end = [bytes(sent.per_step), known(use) ? `${percent(use)} of the link` : ""].filter(Boolean).join(", ");
@@ -42,6 +42,8 @@ export function BytesChart({ model, openArm }: { model: Model; openArm: (id: str
   });
   if (rows.length === 0 || rows.every((row) => row.segments.every((segment) => segment.value === 0))) return null;
   const used = kinds.filter(([kind]) => rows.some((row) => row.segments.some((segment) => segment.part === `kind-${kind}`)));
+  const legend = used.map(([kind, name]) => ({ part: `kind-${kind}`, name }));
+  if (rows.some((row) => row.segments.some((segment) => segment.part === "kind-all"))) legend.push({ part: "kind-all", name: "not told apart" });
   const dear = rows.map(({ arm }) => ({ arm, point: perPoint(arm, model) })).filter((each): each is { arm: Arm; point: number } => each.point !== null && each.point > 0)
     .sort((a, b) => a.point - b.point);
   const [cheap, costly] = [dear[0], dear.at(-1)];
@@ -51,17 +53,17 @@ export function BytesChart({ model, openArm }: { model: Model; openArm: (id: str
   return (
     <StackedBars
       id="bytes" title="What is sent" axis={`${unitName} per worker and step`} rows={rows} unit={unit} format={compact} model={model} openArm={openArm}
-      lead="Bytes that each worker sends in a step, by what they carry." legend={used.map(([kind, name]) => ({ part: `kind-${kind}`, name }))}
+      lead="Bytes that each worker sends in a step, by what they carry." legend={legend}
       note={
         <>
           {cheap && costly && cheap !== costly && (
-            <p>A point of {measure.label} cost {bytes(cheap.point)} per worker under {cheap.arm.name} ({qualityNumber(cheap.arm.quality?.mean, measure)} % in the end) and {bytes(costly.point)} under {costly.arm.name} ({qualityNumber(costly.arm.quality?.mean, measure)} %).</p>
+            <p>A point of {measure.label} cost {bytes(cheap.point)} under {cheap.arm.name} ({qualityNumber(cheap.arm.quality?.mean, measure)} % in the end) and {bytes(costly.point)} under {costly.arm.name} ({qualityNumber(costly.arm.quality?.mean, measure)} %).</p>
           )}
           {known(link) && <p>The link’s rate is {significant(link, 2)} Gbit/s; its share is the bus bandwidth, as nccl-tests define it, while something was sent.</p>}
         </>
       }
       sheet={() => ({
-        header: ["name", "bytes per step", ...kinds.map(([kind]) => kind), "bytes in all", "bytes per point", "algorithm Gbit/s", "bus Gbit/s", "link Gbit/s", "utilisation"],
+        header: ["name", "bytes per step", ...kinds.map(([kind]) => kind), "bytes of all workers", "bytes per point", "algorithm Gbit/s", "bus Gbit/s", "link Gbit/s", "utilisation"],
         rows: rows.map(({ arm }) => [
           arm.name, arm.bytes?.per_step ?? null, ...kinds.map(([kind]) => arm.bytes?.[kind] ?? null), total(arm), perPoint(arm, model),
           arm.bandwidth?.algorithm_gbit ?? null, arm.bandwidth?.bus_gbit ?? null, arm.bandwidth?.link_gbit ?? null, arm.bandwidth?.utilisation ?? null,

@@ -3,12 +3,12 @@ import { scaleLinear } from "d3-scale";
 import { line } from "d3-shape";
 import { familyClass, familyOf } from "../families";
 import { capital, compact, known, quality, seconds, significant } from "../format";
-import { lineOf, meanLine, type Line, type Model } from "../model";
-import type { Arm, Run } from "../results";
+import { lineOf, meanLine, smoothed, type Line, type Model } from "../model";
+import type { Arm, Measure, Run } from "../results";
 import type { Cell } from "../save";
 import { mark } from "../tip";
 import { ArmTip } from "../tips";
-import { padded, XAxis, YAxis } from "./axes";
+import { leastSpan, padded, XAxis, YAxis } from "./axes";
 import { Drawing, Figure } from "./figure";
 import { dodge, fitted, textWidth } from "./labels";
 
@@ -35,16 +35,16 @@ function linesOf(arms: Arm[], model: Model, what: What): ArmLines[] {
   return arms.flatMap((arm) => {
     const runs = model.runsOf(arm);
     const seeds = { seconds: runs.map((run) => seriesOf(run, what, "seconds")), examples: runs.map((run) => seriesOf(run, what, "examples")) };
-    const points = what === "quality" ? 1 : 2;
-    if (!seeds.examples.some((each) => each.x.length >= points)) return [];
+    if (!seeds.examples.some((each) => each.x.length > 0)) return [];
+    const strong = (lines: Line[]) => (what === "loss" ? smoothed(meanLine(lines)) : meanLine(lines));
     const nth = used.get(familyOf(arm.family)) ?? 0;
     used.set(familyOf(arm.family), nth + 1);
-    return [{ arm, dash: dashes[nth % dashes.length] ?? "", seeds, mean: { seconds: meanLine(seeds.seconds), examples: meanLine(seeds.examples) } }];
+    return [{ arm, dash: dashes[nth % dashes.length] ?? "", seeds, mean: { seconds: strong(seeds.seconds), examples: strong(seeds.examples) } }];
   });
 }
 
 /** Every run begins badly, and the ends are what is compared: the axis leaves out the worst part, but no run's end. */
-function rangeOf(lines: ArmLines[], goal: number | null, smallIsGood: boolean): [number, number] {
+function rangeOf(lines: ArmLines[], goal: number | null, smallIsGood: boolean, measure: Measure | null): [number, number] {
   const seeds = lines.flatMap((each) => each.seeds.examples);
   const values = seeds.flatMap((each) => each.y).sort((a, b) => a - b);
   const ends = seeds.flatMap((each) => each.y.slice(-1));
@@ -53,20 +53,21 @@ function rangeOf(lines: ArmLines[], goal: number | null, smallIsGood: boolean): 
   const from = cut && !smallIsGood ? quantile(0.2) : quantile(0);
   const to = cut && smallIsGood ? quantile(0.85) : quantile(1);
   const inside = values.filter((v) => v >= from && v <= to);
-  return padded([inside[0] ?? from, inside.at(-1) ?? to, ...ends, ...(goal === null ? [] : [goal])], 0.05);
+  return padded([inside[0] ?? from, inside.at(-1) ?? to, ...ends, ...(goal === null ? [] : [goal])], 0.05, measure ? leastSpan(measure, ends) : 0);
 }
 
 export function CurveChart({ model, what, openArm }: { model: Model; what: What; openArm: (id: string) => void }) {
   const { measure, target } = model.results;
   const all = linesOf(model.shown, model, what);
-  if (all.length === 0) return null;
+  // One evaluation at the end is no curve: the picture shows it.
+  if (!all.some(({ seeds }) => seeds.examples.some((each) => each.x.length > 1))) return null;
   const named = all.slice(0, mostNamed);
   const rest = all.slice(mostNamed, mostNamed + mostFaint);
   const goal = what === "quality" && target && target.measure === measure.name ? target.value : null;
   const split = model.results.runs.find((run) => run.evals)?.evals?.split ?? measure.split;
   const title = what === "quality" ? `${capital(measure.label)} over time and over examples` : "Training loss over time and over examples";
   const down = what === "quality" && !measure.higher_is_better;
-  const domain = rangeOf([...named, ...rest], goal, what === "loss" || down);
+  const domain = rangeOf([...named, ...rest], goal, what === "loss" || down, what === "loss" ? null : measure);
   const reached = goal === null ? [] : named.filter(({ arm }) => known(arm.time_to_target?.estimate.mean));
 
   const draw = (width: number) => {
@@ -110,7 +111,7 @@ export function CurveChart({ model, what, openArm }: { model: Model; what: What;
           )}
           {named.map(({ arm, seeds, mean, dash }, i) => (
             <g key={arm.id} class={familyClass(arm.family)} data-arm={arm.id}>
-              {seeds[over].length > 1 && seeds[over].map((each, k) => <path key={k} class="curve seed-line" clip-path={clip} d={d(each)} />)}
+              {(seeds[over].length > 1 || what === "loss") && seeds[over].map((each, k) => <path key={k} class="curve seed-line" clip-path={clip} d={d(each)} />)}
               <path class="curve mean-line" clip-path={clip} d={d(mean[over])} stroke-dasharray={dash} />
               {what === "quality" && mean[over].x.length === 1 && <circle class="seed" cx={last[i]?.x} cy={last[i]?.y} r={3.5} />}
               {over === "seconds" && goal !== null && known(arm.time_to_target?.estimate.mean) && (
@@ -160,7 +161,7 @@ export function CurveChart({ model, what, openArm }: { model: Model; what: What;
       id={what === "quality" ? "quality-curves" : "loss-curves"} title={title} draw={draw} class="wide-chart"
       lead={what === "quality"
         ? `On the ${split} set${measure.percent ? ", in per cent" : ""}. Strong lines are means, thin ones seeds.`
-        : "Smoothed. Strong lines are means, thin ones seeds."}
+        : "Strong lines are means over the seeds, smoothed; thin ones are the seeds as they were."}
       note={
         <>
           {domain[0] > 0 && <p>The axis does not start at zero, and the first steps may lie outside it.</p>}

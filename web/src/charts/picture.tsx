@@ -7,7 +7,7 @@ import { mark } from "../tip";
 import type { Arm, Estimate, Num, Run } from "../results";
 import type { Sheet } from "../save";
 import { ArmTip, RunTip } from "../tips";
-import { padded, XAxis, YAxis } from "./axes";
+import { leastSpan, padded, XAxis, YAxis } from "./axes";
 import { Drawing, Figure } from "./figure";
 import { placeLabels, shorten, textWidth, type Box } from "./labels";
 
@@ -84,7 +84,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
     const x = log
       ? scaleLog().domain([Math.min(least, 1) * 0.8, most * 1.25]).range([m.left, right]).clamp(true)
       : scaleLinear().domain([0, Math.max(most, bySpeedup ? 1 : 0) * (narrow ? 1.18 : 1.12)]).range([m.left, right]).clamp(true);
-    const [low, high] = padded(ys, 0.12);
+    const [low, high] = padded(ys, 0.12, leastSpan(measure, ys));
     const y = scaleLinear().domain([measure.percent ? Math.max(0, low) : low, measure.percent ? Math.min(1, high) : high])
       .range(measure.higher_is_better ? [bottom, m.top] : [m.top, bottom]).clamp(true);
 
@@ -247,7 +247,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
     );
   };
 
-  const [axisLow] = padded(ys, 0.12);
+  const [axisLow] = padded(ys, 0.12, leastSpan(measure, ys));
   const startsAbove = !measure.percent || axisLow > 0;
   const note = (
     <>

@@ -26,11 +26,13 @@ const mostNamed = 12;
 function seriesOf(points: ScalingPoint[], model: Model): Series[] {
   const single = points.find((point) => point.workers === 1);
   const groups = new Map<string, Spot[]>();
+  const seen = new Set<string>();
   for (const point of points) {
     const of = model.arm.get(point.arm);
     const rate = known(point.examples_per_s) && known(single?.examples_per_s) ? point.examples_per_s / single.examples_per_s : null;
     const faster = point.speedup ?? rate;
-    if (!of || of.excluded || !known(faster)) continue;
+    if (!of || of.excluded || !known(faster) || seen.has(point.arm)) continue;
+    seen.add(point.arm);
     const name = of.codec && of.codec !== "none" ? `${of.strategy} + ${of.codec}` : of.strategy;
     groups.set(name, [...(groups.get(name) ?? []), { ...point, of, faster }]);
   }

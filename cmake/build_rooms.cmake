@@ -47,6 +47,9 @@ foreach(room ${SYNCOPATE_ROOMS})
 endforeach()
 add_dependencies(room_base syncopate_commit)
 target_link_libraries(room_watch PRIVATE syncopate_http)
+if(NOT XLSXWRITER_INCLUDE STREQUAL "/usr/include")
+  target_include_directories(room_report SYSTEM PRIVATE ${XLSXWRITER_INCLUDE})
+endif()
 # The page is built by `make web` and committed; the program carries it.
 set(page ${CMAKE_SOURCE_DIR}/web/dist/page.html)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/report/page.cpp PROPERTIES
@@ -64,4 +67,5 @@ target_link_libraries(syncopate PUBLIC ${SYNCOPATE_FMT} nlohmann_json::nlohmann_
                                        PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)
 target_link_libraries(syncopate INTERFACE $<BUILD_INTERFACE:syncopate_torch> $<BUILD_INTERFACE:syncopate_sanitizers>
                                           ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CRYPTO_LIBRARY} ${HTTPLIB_LIBRARY}
+                                          ${XLSXWRITER_LIBRARY}
                                           ${CMAKE_DL_LIBS})

@@ -32,6 +32,10 @@ if(NOT HTTPLIB_INCLUDE STREQUAL "/usr/include")
   target_include_directories(syncopate_http SYSTEM INTERFACE $<BUILD_INTERFACE:${HTTPLIB_INCLUDE}>)
 endif()
 
+# The workbook of a report.
+find_path(XLSXWRITER_INCLUDE xlsxwriter.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+find_library(XLSXWRITER_LIBRARY NAMES xlsxwriter libxlsxwriter.so.4 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
+
 # PyPI's libtorch brings newer fmt headers, found before the system's: then use those alone, without libfmt.
 set(SYNCOPATE_FMT fmt::fmt)
 foreach(dir ${TORCH_INCLUDE_DIRS})

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs what is missing of the packages that the build and the tests need (Debian 12), with sudo only if not root.
-#   tools/install_packages.sh [debian|VERSION]     VERSION: a libtorch from PyPI instead of Debian's
+#   tools/install_packages.sh [debian|VERSION] [tests]
+# VERSION: a libtorch from PyPI instead of Debian's. tests: also the browser that they open the page in.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config libgloo-dev libopenblas0-pthread libcli11-dev nlohmann-json3-dev
-          libtomlplusplus-dev libfmt-dev libutf8proc-dev zlib1g-dev libssl-dev libcpp-httplib-dev libgtest-dev wordnet-base
-          dataset-fashion-mnist
-          openmpi-bin iproute2 procps python3 python3-torch chromium chromium-driver)
+          libtomlplusplus-dev libfmt-dev libutf8proc-dev zlib1g-dev libssl-dev libcpp-httplib-dev libxlsxwriter-dev
+          libgtest-dev wordnet-base dataset-fashion-mnist
+          openmpi-bin iproute2 procps python3 python3-torch)
 if [ "${1:-debian}" = debian ]; then packages+=(libtorch-dev); else packages+=(python3-venv); fi
+if [ "${2:-}" = tests ]; then packages+=(chromium chromium-driver); fi
 
 missing=()
 for package in "${packages[@]}"; do

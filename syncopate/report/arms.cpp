@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "syncopate/base/text.h"
@@ -234,7 +235,13 @@ void make_runs_and_arms(Comparison& of) {
   tell_settings_apart(results, all);
   std::map<std::string, size_t> places;
   std::vector<std::string> again;
-  for (size_t i = 0; i < results.runs.size(); ++i) {
+  std::vector<size_t> order(results.runs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (!sweep.planned) {  // nobody gave an order: the fewest workers first
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return results.runs[a].workers < results.runs[b].workers; });
+  }
+  for (const size_t i : order) {
     RunResult& run = results.runs[i];
     run.settings = chosen_settings(*sweep.runs[i].files, results.varies);
     if (!compared(run)) continue;

@@ -12,7 +12,9 @@ std::string utf8(std::string_view bytes) {
     const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(bytes.data()),
                                          static_cast<utf8proc_ssize_t>(bytes.size()), &character);
     const size_t taken = length > 0 ? static_cast<size_t>(length) : 1;
-    text += length > 0 ? bytes.substr(0, taken) : std::string_view("\uFFFD");
+    // The last two are characters to some and none to XML.
+    text += length > 0 && character != 0xFFFE && character != 0xFFFF ? bytes.substr(0, taken)
+                                                                     : std::string_view("\uFFFD");
     bytes.remove_prefix(taken);
   }
   return text;

@@ -33,12 +33,12 @@ Estimate estimate(std::vector<double> values);
 /// What seeds say about a difference, each seed's own: what it adds to both sides falls out.
 struct Difference {
   double mean = kUnknown, sd = kUnknown, low = kUnknown, high = kUnknown;
-  int64_t n = 0;                        ///< seeds in common
-  bool decided = false;                 ///< the interval does not hold 0
-  bool same = false;                    ///< no difference in any of at least two seeds
-  std::optional<bool> better{};         ///< of one that is decided
+  int64_t n = 0;                          ///< seeds in common
+  bool decided = false;                   ///< the interval does not hold 0
+  bool same = false;                      ///< no difference in any of at least two seeds
+  std::optional<bool> better{};           ///< of one that is decided
   std::optional<int64_t> seeds_needed{};  ///< that would decide a difference of this size and spread
-  std::string against{};                ///< the id of the arm that it is to
+  std::string against{};                  ///< the id of the arm that it is to
 
   double half() const { return (high - low) / 2; }
 };

@@ -7,6 +7,7 @@
 
 #include "syncopate/base/text.h"
 #include "syncopate/report/plain_text.h"
+#include "syncopate/report/plan.h"
 #include "syncopate/report/table.h"
 #include "syncopate/report/words.h"
 
@@ -14,36 +15,6 @@ namespace syncopate::report {
 namespace {
 
 constexpr size_t kColumns = 100, kLongestName = 32;
-
-/// Sentences that several arms may share, each with a number.
-class Footnotes {
- public:
-  /// The number under which the arm's sentence stands.
-  size_t add(const std::string& text, const std::string& arm) {
-    auto found =
-        std::find_if(notes_.begin(), notes_.end(), [&](const auto& note) { return note.text == text; });
-    if (found == notes_.end()) found = notes_.insert(found, {text, {}});
-    found->arms.push_back(arm);
-    return static_cast<size_t>(found - notes_.begin()) + 1;
-  }
-
-  std::string text() const {
-    std::string all;
-    for (size_t i = 0; i < notes_.size(); ++i) {
-      const std::string line =
-          fmt::format("[{}] {}: {}", i + 1, joined(notes_[i].arms, "and"), notes_[i].text);
-      for (const std::string& piece : wrap(line, kColumns, 4)) all += piece + "\n";
-    }
-    return all;
-  }
-
- private:
-  struct Note {
-    std::string text;
-    std::vector<std::string> arms;
-  };
-  std::vector<Note> notes_;
-};
 
 std::string shortened(const std::string& name) {
   const std::string line = one_line(name);
@@ -79,9 +50,9 @@ std::string parts_of(const ArmResult& arm) {
   return fmt::format("{:.1f}+{:.1f}", arm.parts.compute, arm.parts.exchange);
 }
 
-std::string paragraphs(const std::string& text) {
+std::string wrapped(const std::string& text, size_t indent = 0) {
   std::string all;
-  for (const std::string& line : wrap(one_line(text), kColumns)) all += line + "\n";
+  for (const std::string& line : wrap(one_line(text), kColumns, indent)) all += line + "\n";
   return all;
 }
 
@@ -92,46 +63,36 @@ std::string terminal_table(const Results& results) {
                                   ? "quality"
                                   : results.measure.label + (results.measure.percent ? " %" : "");
   Table table({"", "N", "n", measure, "difference", "speed-up", "ms", "comp.+exch.", "sent", "notes"});
-  Footnotes notes;
+  const std::vector<Remark> remarks = remarks_of(results);
   for (const ArmResult& arm : results.arms) {
-    const std::string name = shortened(arm.name);
-    std::vector<size_t> numbers;
-    for (const Check& check : arm.checks) {
-      if (!check.ok) numbers.push_back(notes.add(one_line("left out: " + check.text), name));
-    }
-    for (const Flag& flag : arm.flags) {
-      // Of one seed, one sentence is enough.
-      if (flag.code == "undecided" && arm.has_flag("one-seed")) continue;
-      numbers.push_back(notes.add(one_line(flag.text), name));
-    }
-    std::sort(numbers.begin(), numbers.end());
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     std::string marks;
-    for (const size_t number : numbers) marks += fmt::format("[{}]", number);
+    for (size_t i = 0; i < remarks.size(); ++i) {
+      const auto& arms = remarks[i].arms;
+      if (std::find(arms.begin(), arms.end(), arm.id) != arms.end()) marks += fmt::format("[{}]", i + 1);
+    }
     const bool finished = arm.ms.known();
-    table.add({name, std::to_string(arm.workers), std::to_string(arm.quality.n),
+    table.add({shortened(arm.name), std::to_string(arm.workers), std::to_string(arm.quality.n),
                finished ? with_interval(results.measure, arm.quality) : arm.state, verdict_of(results, arm),
                finished ? times_text(arm.speedup.mean) : "",
                finished ? fmt::format("{:.1f}", arm.ms.mean) : "", parts_of(arm),
                std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "", marks});
   }
   std::string text = table.text();
-  for (const std::string& line : wrap("N workers, n seeds, ± half of a 95 % interval; ms of a step, in it "
-                                      "compute and exchange that was waited "
-                                      "for; sent by a worker in a step.",
-                                      kColumns))
-    text += line + "\n";
-  const std::string told = notes.text();
-  if (!told.empty()) text += "\n" + told;
-  std::string remarks;
-  for (const Note& note : results.notes) {
-    for (const std::string& line : wrap(one_line((note.warning ? "warning: " : "") + note.text), kColumns, 2))
-      remarks += line + "\n";
+  text += wrapped(
+      "N workers, n seeds, ± half of a 95 % interval; ms of a step, in it "
+      "compute and exchange that was waited "
+      "for; sent by a worker in a step.");
+  if (!remarks.empty()) text += "\n";
+  for (size_t i = 0; i < remarks.size(); ++i) {
+    std::vector<std::string> names;
+    for (const std::string& id : remarks[i].arms) names.push_back(shortened(results.arm(id)->name));
+    text += wrapped(fmt::format("[{}] {}: {}", i + 1, some_of(names), remarks[i].text), 4);
   }
-  if (!remarks.empty()) text += "\n" + remarks;
+  if (!results.notes.empty()) text += "\n";
+  for (const Note& note : results.notes) text += wrapped((note.warning ? "warning: " : "") + note.text, 2);
   if (!results.advice.sentence.empty()) {
-    text += "\n" + paragraphs(results.advice.sentence);
-    if (!results.advice.paragraph.empty()) text += paragraphs(results.advice.paragraph);
+    text += "\n" + wrapped(results.advice.sentence);
+    if (!results.advice.paragraph.empty()) text += wrapped(results.advice.paragraph);
   }
   return text;
 }

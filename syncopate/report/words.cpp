@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace syncopate::report {
@@ -56,6 +57,26 @@ std::string joined(const std::vector<std::string>& names, const char* last) {
     text += names[i];
   }
   return text;
+}
+
+std::vector<Remark> remarks_of(const Results& results) {
+  std::vector<Remark> remarks;
+  for (const ArmResult& arm : results.arms) {
+    const auto add = [&](const std::string& text) {
+      auto found = std::find_if(remarks.begin(), remarks.end(),
+                                [&](const Remark& remark) { return remark.text == text; });
+      if (found == remarks.end()) found = remarks.insert(found, {text, {}});
+      if (found->arms.empty() || found->arms.back() != arm.id) found->arms.push_back(arm.id);
+    };
+    for (const Check& check : arm.checks) {
+      if (!check.ok) add("left out: " + check.text);
+    }
+    for (const Flag& flag : arm.flags) {
+      // Of one seed, one sentence is enough.
+      if (flag.code != "undecided" || !arm.has_flag("one-seed")) add(flag.text);
+    }
+  }
+  return remarks;
 }
 
 }  // namespace syncopate::report

@@ -16,4 +16,13 @@ std::string seeds_text(int64_t seeds);                                        //
 std::string workers_text(int64_t workers);                                    ///< "one worker", "4 workers"
 std::string joined(const std::vector<std::string>& names, const char* last);  ///< "a, b and c"
 
+/// A failed check or a flag in a sentence, and the arms that it is about.
+struct Remark {
+  std::string text{};
+  std::vector<std::string> arms{};  ///< their ids, in the order of the results
+};
+
+/// What tables say below their lines: a sentence that several arms share stands once.
+std::vector<Remark> remarks_of(const Results& results);
+
 }  // namespace syncopate::report

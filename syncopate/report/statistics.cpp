@@ -45,6 +45,7 @@ double upper_tail(double t, double freedom) {
 
 double student_quantile(double p, double freedom) {
   if (!(p > 0 && p < 1) || !(freedom > 0)) return kUnknown;
+  if (p == 0.5) return 0;
   if (p < 0.5) return -student_quantile(1 - p, freedom);
   const double tail = 1 - p;
   double low = 0, high = 1;

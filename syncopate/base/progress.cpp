@@ -33,10 +33,10 @@ int terminal_columns(int file) {
 }
 
 std::string progress_line(int64_t done, int64_t total, const std::vector<std::string>& details,
-                          const std::string& left, int columns) {
+                          const std::string& left, int columns, const std::string& what) {
   // A line as wide as the terminal would make some of them begin another.
   const size_t room = static_cast<size_t>(std::max(columns, 2)) - 1;
-  std::vector<std::string> parts{fmt::format("step {}/{}", done, total)};
+  std::vector<std::string> parts{fmt::format("{} {}/{}", what, done, total)};
   parts.insert(parts.end(), details.begin(), details.end());
   if (!left.empty()) parts.push_back(left);
   while (parts.size() > 1 && columns_of(joined(parts)) > room) {
@@ -76,11 +76,11 @@ void Progress::show() {
   on_screen_ = done_;
   if (style_ == Style::kLines) {
     constexpr int kNoEnd = std::numeric_limits<int>::max();
-    std::string line = progress_line(done_, total_, details_, left, kNoEnd);
-    tell("{}", line.substr(line.find("step")));
+    std::string line = progress_line(done_, total_, details_, left, kNoEnd, what_);
+    tell("{}", line.substr(line.find(what_)));
     return;
   }
-  write_stderr("\r\033[K" + progress_line(done_, total_, details_, left, terminal_columns()));
+  write_stderr("\r\033[K" + progress_line(done_, total_, details_, left, terminal_columns(), what_));
   shown_ = true;
   if (done_ == total_) finish(done_);
 }

@@ -1,65 +1,131 @@
 #include <fmt/format.h>
+#include <signal.h>
 
-#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/folder_lock.h"
 #include "syncopate/base/standard_error.h"
+#include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
+#include "syncopate/cli/interrupt.h"
 #include "syncopate/lab/experiment.h"
 #include "syncopate/lab/sweep.h"
 #include "syncopate/report/analyse.h"
+#include "syncopate/report/files.h"
 #include "syncopate/report/terminal.h"
 
 namespace syncopate::cli {
 namespace {
 
-int compare(const std::string& file, const std::string& out) {
-  const lab::Experiment experiment = lab::read_experiment(file);
+struct CompareArguments {
+  std::string file, out, size;
+  std::vector<std::string> data, set;
+  bool dry_run = false, again = false;
+  int jobs = 1;
+  int64_t most_runs = 10000;
+};
+
+std::vector<std::pair<std::string, std::string>> assignments(const char* flag, const char* form,
+                                                             const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw ConfigError("{} is given as {}, got \"{}\"", flag, form, word);
+    found.emplace_back(trim(std::string_view(word).substr(0, equals)),
+                       trim(std::string_view(word).substr(equals + 1)));
+  }
+  return found;
+}
+
+std::atomic<bool> pause_asked{false};
+void on_pause(int) { pause_asked = true; }
+
+/// What people read at the end: the table, and where the page is.
+void conclude(const std::filesystem::path& folder) {
+  const report::Results results = report::analyse(folder);
+  report::write_results(folder, results);
+  fmt::print("\n{}", report::terminal_table(results));
+  tell("the page: {}; also results.csv, .json, .md and .xlsx beside it", (folder / "report.html").string());
+}
+
+int compare(const CompareArguments& arguments) {
+  if (arguments.jobs < 1) throw ConfigError("--jobs must be 1 or more, got {}", arguments.jobs);
+  const lab::Experiment experiment =
+      lab::read_experiment(arguments.file, {.size = arguments.size,
+                                            .data = assignments("--data", "NAME=PATH", arguments.data),
+                                            .set = assignments("--set", "NAME=VALUE", arguments.set),
+                                            .most_runs = arguments.most_runs});
   const std::filesystem::path folder =
-      out.empty() ? std::filesystem::path("runs") / std::filesystem::path(file).stem()
-                  : std::filesystem::path(out);
-  make_folder(folder);
+      arguments.out.empty() ? std::filesystem::path("runs") / std::filesystem::path(arguments.file).stem()
+                            : std::filesystem::path(arguments.out);
+  lab::require_inputs(experiment);
   tell("{}{}", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");
-  const lab::SweepResult result =
-      lab::sweep(experiment, folder, [](const std::string& line) { tell("{}", line); });
-  nlohmann::ordered_json records = nlohmann::ordered_json::array();
-  for (const lab::SweepRow& row : result.rows) {
-    records.push_back(row.record ? record::to_json(*row.record) : nlohmann::ordered_json());
+  std::string holder;
+  const auto lock = FolderLock::take(folder, {.purpose = "syncopate compare " + arguments.file}, &holder);
+  if (!lock) {
+    throw ConfigError("{} is in use by {}; wait until that is done, stop it, or choose another --out",
+                      folder.string(), holder);
   }
-  if (!result.rows.empty()) {
-    const std::string table = report::terminal_table(report::analyse(folder));
-    write_file_atomically(folder / "comparison.txt", table);
-    write_file_atomically(folder / "comparison.json", records.dump(2) + "\n");
-    fmt::print("\n{}", table);
-    const auto reused =
-        std::count_if(result.rows.begin(), result.rows.end(), [](const auto& row) { return row.reused; });
-    if (reused > 0) {
-      tell("{} of {} rows were done before; remove {} to run them again", reused, result.rows.size(),
-           folder.string());
-    }
-  }
+  catch_interrupts();
+  ::signal(SIGTSTP, on_pause);
+  const auto runner = lab::process_runner();
+  const lab::SweepResult result = lab::sweep(experiment, folder,
+                                             {.jobs = arguments.jobs,
+                                              .again = arguments.again,
+                                              .stop_requested = interrupted,
+                                              .pause_requested = [] { return pause_asked.exchange(false); },
+                                              .say = [](const std::string& line) { tell("{}", line); },
+                                              .progress = Progress::style_for_stderr()},
+                                             *runner);
+  conclude(folder);
+  if (result.exit_code == static_cast<int>(ExitCode::kInterrupted))
+    tell("stopped; the same command goes on from here");
   return result.exit_code;
 }
 
 }  // namespace
 
 Command add_compare(Program& program) {
-  struct Arguments {
-    std::string file, out;
-  };
   CLI::App* app = program.app.add_subcommand(
       "compare", "Run an experiment file: several strategies on the same data, initial weights and budget");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   app->add_option("file", arguments->file, "experiment file (TOML)")->required()->type_name("FILE");
-  app->add_option("--out", arguments->out, "folder for the runs (default: runs/<name of the file>)")
-      ->group("Output")
-      ->type_name("FOLDER");
-  program.notes[app] = {"Rows that are already finished in the folder are not run again."};
-  program.examples[app] = {"syncopate compare experiments/quickstart.toml"};
-  return [arguments] { return compare(arguments->file, arguments->out); };
+  const auto option = [&](const char* group, const char* type, const char* name, auto& target,
+                          const char* help) {
+    return app->add_option(name, target, help)->group(group)->type_name(type);
+  };
+  option("Experiment", "NAME", "--size", arguments->size, "lay the file's [size.NAME] over it: a GPU's, say");
+  option("Experiment", "NAME=PATH", "--data", arguments->data,
+         "where the data (or model) is that the file calls {NAME}; can be repeated")
+      ->allow_extra_args(false);
+  option("Experiment", "NAME=VALUE", "--set", arguments->set,
+         "a setting for all runs that heed it, or the values of an axis (seed=1,2); can be repeated")
+      ->allow_extra_args(false);
+  option("Experiment", "INT", "--max-runs", arguments->most_runs, "refuse a file that makes more runs")
+      ->default_str("10000");
+  app->add_flag("--dry-run", arguments->dry_run,
+                "list the runs, what is done and what the rest costs, from a few steps of each kind")
+      ->group("Running");
+  option("Running", "INT", "--jobs", arguments->jobs,
+         "runs side by side: tuning and phases; rows only where each has cores of its own")
+      ->default_str("1");
+  app->add_flag("--again", arguments->again, "run again what another version of the program made")
+      ->group("Running");
+  option("Output", "FOLDER", "--out", arguments->out,
+         "folder for the runs (default: runs/<name of the file>)");
+  program.notes[app] = {
+      "Runs that are finished in the folder with the same settings, data and start are not repeated; the "
+      "same "
+      "command goes on where one was stopped. A run that fails or diverges is recorded, and the others go "
+      "on."};
+  program.examples[app] = {"syncopate compare experiments/quickstart.toml",
+                           "syncopate compare experiments/rhythms.toml --dry-run"};
+  return [arguments] { return compare(*arguments); };
 }
 
 }  // namespace syncopate::cli

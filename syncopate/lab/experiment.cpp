@@ -1,187 +1,440 @@
 #include "syncopate/lab/experiment.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
-#include "syncopate/run/device.h"
-#include "syncopate/spec/effect.h"
+#include "syncopate/lab/comparison_settings.h"
 
 namespace syncopate::lab {
 namespace {
 
-std::string text_of(const toml::node& node, const std::string& name) {
-  if (const auto value = node.value<std::string>(); value && node.is_string()) return *value;
-  if (node.is_boolean()) return *node.value<bool>() ? "true" : "false";
-  if (node.is_integer()) return fmt::format("{}", *node.value<int64_t>());
-  if (node.is_floating_point()) return fmt::format("{}", *node.value<double>());
-  throw ConfigError("{} must be a text, a number or true/false", name);
-}
+using Json = nlohmann::ordered_json;
+constexpr const char* kSeed = "train.seed";
+constexpr std::string_view kPhase = "phase:";
 
-using Names = std::vector<std::string>;
-
-/// Applies a table's settings, and notes which they are; nested tables are dotted names.
-void apply(const toml::table& table, const std::string& prefix, const Fields& fields, Names& given) {
-  for (const auto& [key, node] : table) {
-    const std::string name = prefix + std::string(key.str());
-    if (const toml::table* inner = node.as_table()) {
-      apply(*inner, name + ".", fields, given);
-    } else {
-      given.push_back(fields.set(name, text_of(node, name)).name);
-    }
+/// Runs `read` and says where it was where something is wrong.
+template <typename Read>
+auto at(const std::string& place, const Read& read) {
+  try {
+    return read();
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}", place, error.what());
   }
 }
 
-/// [settings]: what some rows heed and others may not.
-struct Shared {
-  const toml::table* table = nullptr;
-  Names given{};
-  std::set<std::string> heeded{};                ///< by a row at least
-  std::map<std::string, std::string> without{};  ///< why a row does not heed it
+const Json& table_of(const Json& file, const char* name) {
+  static const Json none = Json::object();
+  if (!file.contains(name)) return none;
+  if (!file[name].is_object()) throw ConfigError("{} must be a table: [{}]", name, name);
+  return file[name];
+}
+
+/// A [[row]] or [[phase]] as it stands in the file.
+struct Entry {
+  std::string place;  ///< "row 2"
+  std::string name;
+  Settings own;
+  Axes axes;                          ///< its own
+  std::vector<std::string> borrowed;  ///< names of axes of the file, of a phase
 };
 
-/// Takes back what the row does not heed: it is there for others, and must not make this one another run.
-void drop_unheeded(Shared& shared, spec::RunSpec& row) {
-  Names unheeded;
-  for (const std::string& name : shared.given) {
-    if (const auto why = spec::no_effect(row, name)) {
-      unheeded.push_back(name);
-      shared.without[name] = *why;
-    } else {
-      shared.heeded.insert(name);
+Entry read_entry(const Json& json, std::string place) {
+  Entry entry{.place = std::move(place), .name = {}, .own = {}, .axes = {}, .borrowed = {}};
+  at(entry.place, [&] {
+    if (!json.is_object()) throw ConfigError("it must be a table");
+    Json own = json;
+    if (own.contains("name")) {
+      if (!own["name"].is_string()) throw ConfigError("name must be a text");
+      entry.name = own["name"];
+      own.erase("name");
     }
-  }
-  spec::set_to_defaults(row, unheeded);
+    if (own.contains("axes")) {
+      if (own["axes"].is_array()) {
+        for (const Json& name : own["axes"]) {
+          if (!name.is_string()) throw ConfigError("axes must be a table, or a list of names of axes");
+          entry.borrowed.push_back(dotted(name));
+        }
+      } else {
+        entry.axes = read_axes(own["axes"]);
+      }
+      own.erase("axes");
+    }
+    entry.own = read_settings(own);
+    for (const Axis& axis : entry.axes) {
+      if (find(entry.own, axis.name) != nullptr)
+        throw ConfigError("{} is both an axis and a setting; give one of them", axis.name);
+    }
+  });
+  return entry;
 }
 
-/// One [[phase]] or [[row]]: `shared` settings, then its own.
-Experiment::Row read_row(const toml::node& node, Shared& shared, const std::vector<Experiment::Row>& phases) {
-  Experiment::Row row;
-  const Fields fields = row.spec.fields();
-  Names given;
-  shared.given.clear();
-  if (shared.table != nullptr) apply(*shared.table, "", fields, shared.given);
-  const toml::table* table = node.as_table();
-  if (table == nullptr) throw ConfigError("it must be a table");
-  toml::table own = *table;
-  if (const toml::node* name = own.get("name")) {
-    row.name = text_of(*name, "name");
-    own.erase("name");
-  }
-  apply(own, "", fields, given);
-  constexpr std::string_view kPhase = "phase:";
-  if (std::string& from = row.spec.model.init_from; from.starts_with(kPhase)) {
-    row.after = from.substr(kPhase.size());
-    const auto same = [&](const Experiment::Row& phase) { return phase.name == *row.after; };
-    if (std::none_of(phases.begin(), phases.end(), same)) {
-      throw ConfigError("it starts from the phase \"{}\", but no [[phase]] before it has this name",
-                        *row.after);
-    }
-  }
-  row.spec.complete();
-  spec::require_effect(row.spec, given);
-  drop_unheeded(shared, row.spec);
-  row.spec.validate();
-  run::parse_device(row.spec.compute.device);
-  return row;
+std::vector<Entry> read_entries(const Json& file, const char* kind) {
+  std::vector<Entry> entries;
+  if (!file.contains(kind)) return entries;
+  if (!file[kind].is_array()) throw ConfigError("{0} must be a list of tables: [[{0}]]", kind);
+  for (const Json& json : file[kind])
+    entries.push_back(read_entry(json, fmt::format("{} {}", kind, entries.size() + 1)));
+  return entries;
 }
 
-std::vector<Experiment::Row> read_rows(const toml::table& file, const char* kind, const toml::table* settings,
-                                       const std::vector<Experiment::Row>* phases,
-                                       const std::filesystem::path& path) {
-  std::vector<Experiment::Row> rows;
-  Shared shared{.table = settings};
-  const toml::array* list = file[kind].as_array();
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    try {
-      rows.push_back(read_row((*list)[i], shared, phases != nullptr ? *phases : rows));
-      if (phases == nullptr && rows.back().name.empty()) throw ConfigError("a phase needs a name");
-    } catch (const ConfigError& error) {
-      throw ConfigError("{}, {} {}: {}", path.string(), kind, i + 1, error.what());
-    }
-  }
-  for (const std::string& name : shared.given) {
-    if (shared.heeded.contains(name)) continue;
-    throw ConfigError("{}, settings: {} has no effect in any row: {}; leave it out", path.string(), name,
-                      shared.without.at(name));
-  }
-  return rows;
+/// The value of a setting in a spec, as text.
+std::string value_in(spec::RunSpec spec, const std::string& name) {
+  const Fields fields = spec.fields();
+  return Fields::text_of(fields.find(name));
 }
 
-/// What is compared trains and is tested on the same examples: where one row holds some out for validation,
+class Reader {
+ public:
+  Reader(const Json& file, const FileOptions& options) : file_(file), options_(options) {}
+
+  Experiment read() {
+    settings_ = at("settings", [&] { return read_settings(table_of(file_, "settings")); });
+    axes_ = at("axes", [&] { return read_axes(table_of(file_, "axes")); });
+    for (const Axis& axis : axes_) {
+      if (find(settings_, axis.name) != nullptr)
+        throw ConfigError("{} is both in [settings] and in [axes]; give one of them", axis.name);
+    }
+    phases_ = read_entries(file_, "phase");
+    rows_ = read_entries(file_, "row");
+    if (rows_.empty() && !axes_.empty())
+      rows_.push_back({.place = "axes", .name = {}, .own = {}, .axes = {}, .borrowed = {}});
+    if (rows_.empty())
+      throw ConfigError(
+          "it lists nothing to run; add [[row]] entries, each with a strategy and workers, or [axes]");
+    take_assignments();
+    require_countable();
+    for (const Entry& phase : phases_) add_phase(phase);
+    for (const Entry& row : rows_) add_row(row);
+    require_heeded();
+    return std::move(made_);
+  }
+
+ private:
+  /// --set: a value for all, or other values for an axis.
+  void take_assignments() {
+    for (const auto& [name, value] : options_.set) {
+      at("--set " + name, [&, &name = name, &value = value] {
+        const std::string setting = dotted(name);
+        bool axis = find(axes_, setting) != nullptr;
+        override_axes(axes_, {setting, value});
+        for (std::vector<Entry>* entries : {&phases_, &rows_}) {
+          for (Entry& entry : *entries) {
+            axis = axis || find(entry.axes, setting) != nullptr;
+            override_axes(entry.axes, {setting, value});
+          }
+        }
+        if (!axis) last_.push_back(canonical(name, value));
+      });
+    }
+  }
+
+  void require_countable() const {
+    constexpr double kMost = 1e6;  // of which most may be alike
+    double count = 0;
+    for (const Entry& row : rows_) count += count_combinations(axes_of(row));
+    for (const Entry& phase : phases_) count += count_combinations(phase.axes);
+    if (count <= std::max(kMost, static_cast<double>(options_.most_runs))) return;
+    throw ConfigError("its axes make {:.0f} combinations; use fewer values, or allow them with --max-runs",
+                      count);
+  }
+
+  /// The file's axes save those that the row settles itself, then its own.
+  Axes axes_of(const Entry& row) const {
+    Axes axes;
+    for (const Axis& axis : axes_) {
+      const Axis* own = find(row.axes, axis.name);
+      if (find(row.own, axis.name) == nullptr) axes.push_back(own != nullptr ? *own : axis);
+    }
+    for (const Axis& axis : row.axes) {
+      if (find(axes, axis.name) == nullptr) axes.push_back(axis);
+    }
+    return axes;
+  }
+
+  /// The values that an axis has anywhere in the file.
+  Axis borrowed(const std::string& name) const {
+    Axis all{name, {}};
+    const auto add = [&](const Axes& axes) {
+      if (const Axis* axis = find(axes, name)) {
+        for (const std::string& value : axis->values) {
+          if (std::find(all.values.begin(), all.values.end(), value) == all.values.end())
+            all.values.push_back(value);
+        }
+      }
+    };
+    add(axes_);
+    for (const Entry& row : rows_) add(row.axes);
+    if (all.values.empty()) throw ConfigError("{} is no axis of this file; list its values in [axes]", name);
+    return all;
+  }
+
+  void add_phase(const Entry& entry) {
+    at(entry.place, [&] {
+      if (entry.name.empty()) throw ConfigError("a phase needs a name");
+      for (const Experiment::Phase& other : made_.phases) {
+        if (other.name == entry.name)
+          throw ConfigError("another phase has the name \"{}\" already", entry.name);
+      }
+      Layers layers{.shared = {}, .own = entry.own, .axes = entry.axes, .last = last_};
+      for (const std::string& name : entry.borrowed) {
+        if (find(entry.own, name) != nullptr)
+          throw ConfigError("{} is both an axis and a setting; give one of them", name);
+        layers.axes.push_back(borrowed(name));
+      }
+      std::vector<Experiment::Phase> runs;
+      for (Combination& one : combinations(layers, heed_)) {
+        Experiment::Phase phase{.name = entry.name, .axes = one.axes, .spec = one.spec, .after = {}};
+        phase.after = start_of(phase.spec);
+        runs.push_back(std::move(phase));
+      }
+      for (Experiment::Phase& run : runs) made_.phases.push_back(std::move(run));
+    });
+  }
+
+  /// The run of the phase that a spec names which has the same values of the phase's axes.
+  std::optional<size_t> start_of(const spec::RunSpec& spec) const {
+    if (!spec.model.init_from.starts_with(kPhase)) return std::nullopt;
+    const std::string name = spec.model.init_from.substr(kPhase.size());
+    bool known = false;
+    std::optional<size_t> found;
+    std::set<std::string> settings;
+    for (size_t i = 0; i < made_.phases.size(); ++i) {
+      const Experiment::Phase& phase = made_.phases[i];
+      if (phase.name != name) continue;
+      known = true;
+      bool fits = true;
+      for (const Setting& axis : phase.axes) {
+        settings.insert(axis.name);
+        fits = fits && value_in(spec, axis.name) == axis.value;
+      }
+      if (fits && !found) found = i;
+    }
+    if (!known)
+      throw ConfigError("it starts from the phase \"{}\", but no [[phase]] before it has this name", name);
+    if (found) return found;
+    std::vector<std::string> wanted;
+    for (const std::string& setting : settings)
+      wanted.push_back(fmt::format("{} = {}", setting, value_in(spec, setting)));
+    throw ConfigError("it starts from the phase \"{}\", which is not run with {}; add that to its axes", name,
+                      fmt::join(wanted, ", "));
+  }
+
+  void add_row(const Entry& entry) {
+    at(entry.place, [&] {
+      if (!entry.borrowed.empty())
+        throw ConfigError("axes must be a table in a row: it has the file's axes anyway");
+      Layers layers{.shared = settings_, .own = entry.own, .axes = axes_of(entry), .last = last_};
+      std::vector<int64_t> seeds;
+      if (const Axis* axis = find(layers.axes, kSeed)) {
+        for (const std::string& value : axis->values) seeds.push_back(*parse_integer(value));
+        std::erase_if(layers.axes, [](const Axis& each) { return each.name == kSeed; });
+        heed_.note(kSeed, std::nullopt);
+      }
+      for (const Axis& axis : layers.axes) note_axis(axis.name);
+      for (Combination& one : combinations(layers, heed_)) {
+        Experiment::Arm arm{
+            .place = entry.place, .row = entry.name.empty() ? one.spec.label() : entry.name, .name = {}};
+        arm.axes = one.axes;
+        arm.seeds = seeds.empty() ? std::vector<int64_t>{one.spec.train.seed} : seeds;
+        arm.spec = one.spec;
+        arm.spec.train.seed = arm.seeds.front();
+        if (one.spec.model.init_from.starts_with(kPhase))
+          arm.after = one.spec.model.init_from.substr(kPhase.size());
+        for (const int64_t seed : arm.seeds) arm.starts.push_back(start_of(arm.with_seed(seed)));
+        for (const Setting& setting : entry.own) arm.own.push_back(setting.name);
+        add_arm(std::move(arm));
+      }
+    });
+  }
+
+  /// Runs alike in all but the seed are one arm.
+  void add_arm(Experiment::Arm arm) {
+    spec::RunSpec bare = arm.with_seed(0);
+    const auto [found, fresh] = by_settings_.emplace(bare.fields().to_json().dump(), made_.arms.size());
+    if (fresh) {
+      made_.arms.push_back(std::move(arm));
+      return;
+    }
+    Experiment::Arm& same = made_.arms[found->second];
+    for (size_t i = 0; i < arm.seeds.size(); ++i) {
+      if (std::find(same.seeds.begin(), same.seeds.end(), arm.seeds[i]) != same.seeds.end()) {
+        throw ConfigError("it has the same settings as {}, seed {} too; leave one of them out", same.place,
+                          arm.seeds[i]);
+      }
+      same.seeds.push_back(arm.seeds[i]);
+      same.starts.push_back(arm.starts[i]);
+    }
+    // "from scratch, seed 1" is called by its first seed no longer.
+    const std::string suffix = fmt::format(", seed {}", same.seeds.front());
+    if (same.row.ends_with(suffix)) same.row.resize(same.row.size() - suffix.size());
+  }
+
+  void note_axis(const std::string& name) {
+    if (std::find(made_.axes.begin(), made_.axes.end(), name) == made_.axes.end()) made_.axes.push_back(name);
+  }
+
+  void require_heeded() const {
+    for (const Setting& setting : settings_) {
+      if (const auto why = heed_.nobody(setting.name))
+        throw ConfigError("settings: {} has no effect in any row: {}; leave it out", setting.name, *why);
+    }
+    const auto require_axes = [&](const std::string& place, const Axes& axes) {
+      for (const Axis& axis : axes) {
+        if (const auto why = heed_.nobody(axis.name))
+          throw ConfigError("{}: {} has no effect in any row: {}; leave it out", place, axis.name, *why);
+        const bool used = axis.name == kSeed ||
+                          std::any_of(rows_.begin(), rows_.end(),
+                                      [&](const Entry& row) { return find(row.own, axis.name) == nullptr; });
+        if (!used) throw ConfigError("{}: every row sets {} itself; leave the axis out", place, axis.name);
+      }
+    };
+    require_axes("axes", axes_);
+    for (const Entry& row : rows_) require_axes(row.place, row.axes);
+    for (const Setting& setting : last_) {
+      if (const auto why = heed_.nobody(setting.name))
+        throw ConfigError("--set {}: it has no effect in any run: {}", setting.name, *why);
+    }
+  }
+
+  const Json& file_;
+  const FileOptions& options_;
+  Settings settings_, last_;
+  Axes axes_;
+  std::vector<Entry> phases_, rows_;
+  Heed heed_;
+  Experiment made_;
+  std::map<std::string, size_t> by_settings_;
+};
+
+/// The same global batch for all where nobody gives one.
+void share_batch(Experiment& experiment) {
+  int64_t largest = 1;
+  for (const Experiment::Arm& arm : experiment.arms) {
+    if (arm.spec.train.batch_size > 0 || arm.spec.train.global_batch > 0) return;
+    largest = std::max(largest, arm.spec.examples_per_step());
+  }
+  for (Experiment::Arm& arm : experiment.arms) arm.spec.train.global_batch = largest;
+}
+
+/// What is compared trains and is tested on the same examples: where one arm holds some out for validation,
 /// so do all of its task and data.
-void share_validation(std::vector<Experiment::Row>& rows, const std::filesystem::path& path) {
-  const auto same_data = [](const Experiment::Row& a, const Experiment::Row& b) {
-    return a.spec.task.name == b.spec.task.name && a.spec.task.data == b.spec.task.data;
-  };
-  const auto held_out = [](const Experiment::Row& row) {
-    const spec::RunSpec::Validation validation = row.spec.validation();
+void share_validation(std::vector<Experiment::Arm>& arms) {
+  const auto held_out = [](const spec::RunSpec& spec) {
+    const spec::RunSpec::Validation validation = spec.validation();
     return validation.share > 0 ? fmt::format("{}", validation.share) : validation.path;
   };
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::string wanted;
-    bool given = false;  // by a row that says so itself
-    for (const Experiment::Row& other : rows) {
-      if (!same_data(rows[i], other) || held_out(other).empty() || given) continue;
-      wanted = held_out(other);
-      given = other.spec.task.validation != "auto";
-    }
-    if (held_out(rows[i]) == wanted) continue;
-    if (rows[i].spec.task.validation != "auto") {
+  struct Wanted {
+    std::string what;
+    bool given = false;  // by an arm that says so itself
+  };
+  std::map<std::pair<std::string, std::string>, Wanted> by_data;
+  const auto wanted_of = [&](const spec::RunSpec& spec) -> Wanted& {
+    return by_data[{spec.task.name, spec.task.data}];
+  };
+  for (const Experiment::Arm& arm : arms) {
+    Wanted& wanted = wanted_of(arm.spec);
+    if (held_out(arm.spec).empty() || wanted.given) continue;
+    wanted = {held_out(arm.spec), arm.spec.task.validation != "auto"};
+  }
+  for (Experiment::Arm& arm : arms) {
+    const std::string& wanted = wanted_of(arm.spec).what;
+    if (held_out(arm.spec) == wanted) continue;
+    if (arm.spec.task.validation != "auto") {
       throw ConfigError(
-          "{}, row {}: validation is {} here and {} in another row of the same data; rows that are compared "
-          "hold out the same examples",
-          path.string(), i + 1, rows[i].spec.task.validation, wanted);
+          "{}: validation is {} here and {} in another row of the same data; rows that are compared hold out "
+          "the same examples",
+          arm.place, arm.spec.task.validation, wanted);
     }
-    rows[i].spec.task.validation = wanted;
+    arm.spec.task.validation = wanted;
+  }
+}
+
+/// Runs of phases that nothing starts from, where others of the same phase are used.
+void drop_unused_phases(Experiment& experiment) {
+  const size_t count = experiment.phases.size();
+  std::vector<bool> used(count, false);
+  for (const Experiment::Arm& arm : experiment.arms) {
+    for (const auto& start : arm.starts) {
+      for (std::optional<size_t> at = start; at && !used[*at]; at = experiment.phases[*at].after)
+        used[*at] = true;
+    }
+  }
+  std::set<std::string> names;
+  for (size_t i = 0; i < count; ++i) {
+    if (used[i]) names.insert(experiment.phases[i].name);
+  }
+  std::vector<size_t> place(count, 0);
+  std::vector<Experiment::Phase> kept;
+  for (size_t i = 0; i < count; ++i) {
+    Experiment::Phase& phase = experiment.phases[i];
+    if (!used[i] && names.contains(phase.name)) continue;
+    if (phase.after) phase.after = place[*phase.after];
+    place[i] = kept.size();
+    kept.push_back(std::move(phase));
+  }
+  experiment.phases = std::move(kept);
+  for (Experiment::Arm& arm : experiment.arms) {
+    for (auto& start : arm.starts) {
+      if (start) start = place[*start];
+    }
+  }
+}
+
+void require_few(const Experiment& experiment, int64_t most) {
+  double runs = static_cast<double>(experiment.phases.size());
+  for (const Experiment::Arm& arm : experiment.arms) {
+    runs += static_cast<double>(arm.seeds.size());
+    if (arm.tuned) {
+      runs += static_cast<double>(experiment.tune->values.size() *
+                                  std::max<size_t>(1, experiment.tune->seeds.size()));
+    }
+  }
+  if (runs > static_cast<double>(most)) {
+    throw ConfigError("it makes {:.0f} runs; use fewer values, or allow them with --max-runs {:.0f}", runs,
+                      runs);
   }
 }
 
 }  // namespace
 
-Experiment read_experiment(const std::filesystem::path& path) {
-  const std::string text = read_file(path, "experiment");
-  toml::table file;
+spec::RunSpec Experiment::Arm::with_seed(int64_t seed) const {
+  spec::RunSpec copy = spec;
+  copy.train.seed = seed;
+  return copy;
+}
+
+Experiment read_experiment(const std::filesystem::path& path, const FileOptions& options) {
+  const Json file = read_experiment_file(path, options);
   try {
-    file = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw DataError("{}:{}: {}; see experiments/quickstart.toml for the form", path.string(),
-                    error.source().begin.line, error.description());
-  }
-  static const std::vector<std::string> known{"title", "cost", "settings", "phase", "row"};
-  for (const auto& [key, node] : file) {
-    const std::string name(key.str());
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw ConfigError("{}: unknown entry \"{}\"{}", path.string(), name, suggestion(name, known));
+    static const std::vector<std::string> known{"title", "cost",   "settings", "axes", "phase", "row",
+                                                "tune",  "target", "compare",  "size", "data"};
+    for (const auto& [name, value] : file.items()) {
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        throw ConfigError("unknown entry \"{}\"{}", name, suggestion(name, known));
     }
+    Experiment experiment = Reader(file, options).read();
+    experiment.file = path;
+    experiment.title = file.value("title", path.stem().string());
+    experiment.cost = file.value("cost", std::string());
+    share_batch(experiment);
+    name_arms(experiment.arms);
+    share_validation(experiment.arms);
+    drop_unused_phases(experiment);
+    read_comparison(file, experiment);
+    require_few(experiment, options.most_runs);
+    return experiment;
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}", path.string(), error.what());
+  } catch (const nlohmann::json::exception&) {
+    throw ConfigError("{}: title and cost must be texts in quotes", path.string());
   }
-  Experiment experiment;
-  experiment.title = file["title"].value_or(path.stem().string());
-  experiment.cost = file["cost"].value_or(std::string());
-  experiment.phases = read_rows(file, "phase", nullptr, nullptr, path);
-  experiment.rows = read_rows(file, "row", file["settings"].as_table(), &experiment.phases, path);
-  if (experiment.rows.empty()) {
-    throw ConfigError("{} lists nothing to run; add [[row]] entries, each with a strategy and workers",
-                      path.string());
-  }
-  int64_t largest = 1;
-  bool batch_given = false;
-  for (const auto& [name, spec, after] : experiment.rows) {
-    batch_given = batch_given || spec.train.batch_size > 0 || spec.train.global_batch > 0;
-    largest = std::max(largest, spec.examples_per_step());
-  }
-  for (Experiment::Row& row : experiment.rows) {
-    if (!batch_given) row.spec.train.global_batch = largest;
-  }
-  share_validation(experiment.rows, path);
-  return experiment;
 }
 
 }  // namespace syncopate::lab

@@ -1,138 +1,534 @@
 #include "syncopate/lab/sweep.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 
-#include <atomic>
-#include <map>
+#include <algorithm>
+#include <cmath>
+#include <ctime>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <system_error>
+#include <set>
 
+#include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
-#include "syncopate/base/process.h"
-#include "syncopate/run/launch.h"
-#include "syncopate/spec/effect.h"
-#include "syncopate/spec/folder.h"
+#include "syncopate/base/text.h"
+#include "syncopate/base/version.h"
+#include "syncopate/lab/inputs.h"
+#include "syncopate/lab/outlook.h"
+#include "syncopate/lab/reuse.h"
+#include "syncopate/lab/sweep_file.h"
+#include "syncopate/record/run_folder.h"
 
 namespace syncopate::lab {
 namespace {
 
-std::vector<std::string> command_for(spec::RunSpec& spec, const std::filesystem::path& folder, bool resume) {
-  std::vector<std::string> words{"syncopate", "train",        "--workers", std::to_string(spec.comm.workers),
-                                 "--out",     folder.string()};
-  if (resume) words.push_back("--resume");
-  const Fields fields = spec.fields();
-  for (const Fields::Field& field : fields.all()) {
-    if (spec::no_effect(spec, field.name)) continue;  // it has its default, and to give it would be refused
-    words.push_back("--set");
-    words.push_back(field.name + "=" + Fields::text_of(field));
+namespace fs = std::filesystem;
+constexpr int kLookMs = 30;
+constexpr double kWriteSeconds = 0.5;  ///< sweep.json of ten thousand runs takes its time
+
+bool good(RunState state) { return state == RunState::kDone || state == RunState::kDiverged; }
+
+/// Time that a finished run took, its evaluations included.
+double seconds_of(const record::RunRecord& record) {
+  double seconds = record.train_seconds;
+  for (const record::EpochRecord& epoch : record.epochs) {
+    if (epoch.eval) seconds += epoch.eval->seconds;
   }
-  return words;
+  return seconds;
 }
 
-/// Where signals go on to; a handler can only reach what is static.
-std::atomic<pid_t> listener{0};
-void pass_on(int) {
-  if (const pid_t child = listener; child > 0) ::kill(child, SIGTERM);
+std::string quality_of(const record::RunRecord& record, RunKind kind) {
+  const auto& eval = kind == RunKind::kTune ? record.validation : record.eval;
+  if (!eval) return "";
+  const std::string measure = record::main_measure(*eval);
+  if (measure.empty()) return "";
+  return fmt::format(", {} {}{}", measure, record::measure_for_people(measure, eval->measures.at(measure)),
+                     kind == RunKind::kTune ? " on validation" : "");
 }
 
-/// While one lives, SIGTERM and SIGHUP (unless that is ignored: nohup) are passed on to a child, and Ctrl-C,
-/// which reaches it as it reaches us, is left to it: it ends in order and we return its code.
-class LeftToChild {
+class Sweep {
  public:
-  explicit LeftToChild(pid_t child) {
-    listener = child;
-    struct sigaction ignore {
-    }, forward{};
-    ignore.sa_handler = SIG_IGN;
-    forward.sa_handler = pass_on;
-    ::sigaction(SIGINT, &ignore, &interrupt_);
-    ::sigaction(SIGTERM, &forward, &terminate_);
-    ::sigaction(SIGHUP, &forward, &hangup_);
-    if (hangup_.sa_handler == SIG_IGN) ::sigaction(SIGHUP, &hangup_, nullptr);
+  Sweep(const Experiment& experiment, const fs::path& out, const SweepOptions& options, Runner* runner)
+      : experiment_(experiment),
+        options_(options),
+        runner_(runner),
+        plan_(make_plan(experiment, out)),
+        former_(former_runs(out)),
+        book_(out / "inputs.json"),
+        progress_(options.progress, 0, "run") {
+    head_.began = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   }
-  ~LeftToChild() {
-    ::sigaction(SIGINT, &interrupt_, nullptr);
-    ::sigaction(SIGTERM, &terminate_, nullptr);
-    ::sigaction(SIGHUP, &hangup_, nullptr);
-    listener = 0;
+
+  /// Marks what is done already.
+  void survey() {
+    for (SweepRun& run : plan_.runs) look_for(run);
   }
-  LeftToChild(const LeftToChild&) = delete;
-  LeftToChild& operator=(const LeftToChild&) = delete;
+  Plan take_plan() { return std::move(plan_); }
+
+  SweepResult run() {
+    survey();
+    write();
+    run_all(runs_of({RunKind::kPhase}));
+    tune();
+    run_all(rows_by_seed());
+    const bool stopped = stopping_;
+    head_.state = stopped ? "stopped" : "finished";
+    write();
+    book_.save();
+    progress_.clear();
+    SweepResult result{.plan = std::move(plan_)};
+    const auto fine = [](const SweepRun& run) { return !run.timed() || good(run.state); };
+    if (stopped) {
+      result.exit_code = static_cast<int>(ExitCode::kInterrupted);
+    } else if (!std::all_of(result.plan.runs.begin(), result.plan.runs.end(), fine)) {
+      result.exit_code = first_failure_;
+    }
+    return result;
+  }
 
  private:
-  struct sigaction interrupt_ {
-  }, terminate_{}, hangup_{};
+  struct Active {
+    size_t index;
+    std::unique_ptr<RunInProgress> process;
+    std::vector<int> cores;
+    Stopwatch clock{};
+  };
+
+  // ---- what is to be done
+
+  std::vector<size_t> runs_of(std::initializer_list<RunKind> kinds) const {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < plan_.runs.size(); ++i) {
+      if (std::find(kinds.begin(), kinds.end(), plan_.runs[i].kind) != kinds.end()) found.push_back(i);
+    }
+    return found;
+  }
+
+  /// All arms with their first seed, then all with their second: what there is early is a comparison, and a
+  /// machine that grows slower over the day does so for all.
+  std::vector<size_t> rows_by_seed() const {
+    std::vector<std::pair<size_t, size_t>> order;
+    std::map<size_t, size_t> count;
+    for (const size_t i : runs_of({RunKind::kRow, RunKind::kControl}))
+      order.emplace_back(count[plan_.runs[i].arm]++, i);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<size_t> rows;
+    for (const auto& [turn, index] : order) rows.push_back(index);
+    return rows;
+  }
+
+  // ---- tuning
+
+  void tune() {
+    if (plan_.tunings.empty()) return;
+    for (int64_t round = 0; !stopping_; ++round) {
+      run_all(runs_of({RunKind::kTune}));
+      if (stopping_) return;
+      bool more = false;
+      for (Tuning& tuning : plan_.tunings) {
+        take_scores(tuning);
+        tuning.choose();
+        if (round >= experiment_.tune->refine) continue;
+        const size_t before = plan_.runs.size();
+        for (const double value : finer_values(tuning)) plan_.add_trial(experiment_, tuning, value, true);
+        more = more || plan_.runs.size() > before;
+      }
+      if (!more) break;
+      for (SweepRun& run : plan_.runs) {
+        if (run.kind == RunKind::kTune && !run.ended()) look_for(run);
+      }
+      write();
+    }
+    for (const Tuning& tuning : plan_.tunings) conclude_tuning(tuning);
+    write();
+  }
+
+  void take_scores(Tuning& tuning) {
+    for (const SweepRun& run : plan_.runs) {
+      if (run.kind != RunKind::kTune || run.arm != tuning.arm || !run.score) continue;
+      spec::RunSpec spec = run.spec;
+      const auto value = parse_number(Fields::text_of(spec.fields().find(tuning.setting)));
+      Trial& trial = tuning.at(value.value_or(0));
+      for (size_t i = 0; i < trial.seeds.size(); ++i) {
+        if (trial.seeds[i] != run.seed()) continue;
+        trial.scores[i] = run.score->value;
+        trial.losses[i] = run.score->loss;
+      }
+      tuning.measure = run.score->measure;
+    }
+  }
+
+  void conclude_tuning(const Tuning& tuning) {
+    const std::string& name = experiment_.arms[tuning.arm].name;
+    const std::string what = in_name({tuning.setting, ""});
+    if (tuning.best) {
+      plan_.settle(experiment_, tuning);
+      say(fmt::format("{}: {}{:g} is best of {} on the validation split", name, what, *tuning.best,
+                      tuning.trials.size()));
+      if (!tuning.edge.empty()) {
+        say(fmt::format("warning: {}: the best {}is the {} of those tried; add {} ones to [tune]", name, what,
+                        tuning.edge == "low" ? "smallest" : "largest",
+                        tuning.edge == "low" ? "smaller" : "larger"));
+      }
+      for (SweepRun& run : plan_.runs) {
+        if (run.timed() && run.arm == tuning.arm && !run.ended()) look_for(run);
+      }
+      return;
+    }
+    // Nothing to choose from: its rows end as its tuning did.
+    const SweepRun* cause = nullptr;
+    for (const SweepRun& run : plan_.runs) {
+      if (run.kind != RunKind::kTune || run.arm != tuning.arm || good(run.state)) continue;
+      if (cause == nullptr) cause = &run;
+    }
+    for (SweepRun& run : plan_.runs) {
+      if (!run.timed() || run.arm != tuning.arm) continue;
+      run.state = cause == nullptr ? RunState::kDiverged : RunState::kFailed;
+      run.exit_code = cause == nullptr ? static_cast<int>(ExitCode::kDiverged) : cause->exit_code;
+      run.message = cause == nullptr ? "no value was good with every seed of its tuning: runs diverged"
+                                     : "its tuning failed: " + cause->message;
+    }
+    say(fmt::format("warning: {}: its tuning came to no result; it is left out", name));
+  }
+
+  // ---- what is there already
+
+  /// Whether the run is there, done. With `begin` what is outdated is set aside, and `resume` says whether
+  /// there is something to go on from.
+  bool look_for(SweepRun& run, bool begin = false, bool* resume = nullptr) {
+    if (!run.settled || run.ended()) return run.ended();
+    if (run.start && plan_.runs[*run.start].state != RunState::kDone) return false;
+    const Fingerprints inputs = book_.now(run.spec);
+    Found found = look_into(plan_.out, run.folder, run.spec, inputs, book_);
+    if (found.what == Finding::kDone && found.other_version && options_.again)
+      found = {.what = Finding::kOutdated, .why = "another version of the program made it"};
+    const auto before = former_.find(run.folder);
+    if (before != former_.end()) run.alone = before->second.alone;
+    if (found.what == Finding::kDone) {
+      run.reused = true;
+      run.other_version = found.other_version;
+      book_.note(run.folder, inputs);
+      accept(run, *found.record);
+      outlook_.took(run, seconds_of(*found.record));
+      return true;
+    }
+    if (found.what != Finding::kOutdated && diverged_before(run, inputs)) return true;
+    if (!begin) return false;
+    if (found.what == Finding::kOutdated) {
+      say(fmt::format("{}: runs again, for {}; what was there is in {}", run.label(), found.why,
+                      set_aside(plan_.out, run.folder).string()));
+    }
+    run.alone = true;
+    *resume = found.what == Finding::kUnfinished;
+    book_.note(run.folder, inputs);
+    book_.save();  // before it begins: it may be killed at any time
+    return false;
+  }
+
+  /// The same program on the same data diverges again.
+  bool diverged_before(SweepRun& run, const Fingerprints& inputs) const {
+    const auto before = former_.find(run.folder);
+    if (before == former_.end() || before->second.state != name_of(RunState::kDiverged)) return false;
+    if (before->second.version != program_version() || before->second.commit != program_commit())
+      return false;
+    if (book_.of_run(run.folder) != inputs) return false;
+    run.state = RunState::kDiverged;
+    run.reused = true;
+    run.exit_code = before->second.exit_code;
+    run.message = before->second.message;
+    return true;
+  }
+
+  void accept(SweepRun& run, const record::RunRecord& record) {
+    run.state = RunState::kDone;
+    run.exit_code = 0;
+    run.message.clear();
+    if (run.kind == RunKind::kTune) run.score = validation_score(record);
+  }
+
+  // ---- running
+
+  void run_all(const std::vector<size_t>& indices) {
+    std::vector<size_t> waiting;
+    for (const size_t i : indices) {
+      if (!plan_.runs[i].ended()) waiting.push_back(i);
+    }
+    tell_reused(indices);
+    while (!waiting.empty() || !active_.empty()) {
+      heed_wishes();
+      if (stopping_) waiting.clear();
+      start_some(waiting);
+      look_at_active();
+      show();
+      write_if_due();
+      if (!active_.empty()) ::poll(nullptr, 0, kLookMs);  // a signal cuts it short
+    }
+  }
+
+  void tell_reused(const std::vector<size_t>& indices) {
+    size_t count = 0, other = 0;
+    for (const size_t i : indices) {
+      count += plan_.runs[i].reused ? 1 : 0;
+      other += plan_.runs[i].reused && plan_.runs[i].other_version ? 1 : 0;
+    }
+    if (count == 0) return;
+    say(fmt::format("{} of {} {} done before", count, indices.size(),
+                    indices.size() == 1 ? "run was" : "runs were"));
+    if (other > 0) {
+      say(fmt::format("warning: {} of them made by another version of the program; --again runs them again",
+                      other));
+    }
+  }
+
+  void heed_wishes() {
+    if (options_.pause_requested()) {
+      for (Active& each : active_) each.process->pause(true);
+      ::raise(SIGSTOP);
+      for (Active& each : active_) each.process->pause(false);
+    }
+    if (stopping_ || !options_.stop_requested()) return;
+    stopping_ = true;
+    if (!active_.empty()) say("stopping: the runs that go on save what they have");
+    for (Active& each : active_) each.process->stop();
+  }
+
+  void start_some(std::vector<size_t>& waiting) {
+    for (size_t k = 0; k < waiting.size() && !stopping_;) {
+      SweepRun& run = plan_.runs[waiting[k]];
+      if (run.start && !plan_.runs[*run.start].ended()) {
+        ++k;
+        continue;
+      }
+      if (active_.size() >= static_cast<size_t>(std::max(1, options_.jobs))) return;
+      std::vector<int> cores;
+      if (!place_for(run, cores)) return;
+      const size_t index = waiting[k];
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(k));
+      begin(index, std::move(cores));
+    }
+  }
+
+  /// Whether it may start now beside what goes on, and on which cores; none: on any.
+  bool place_for(const SweepRun& run, std::vector<int>& cores) {
+    if (options_.jobs <= 1) return active_.empty();
+    const auto need = static_cast<size_t>(cores_for(run.spec, static_cast<int64_t>(options_.cores.size())));
+    std::vector<int> free = options_.cores;
+    bool all_pinned = true;
+    for (const Active& each : active_) {
+      all_pinned = all_pinned && !each.cores.empty();
+      std::erase_if(free, [&](int core) {
+        return std::find(each.cores.begin(), each.cores.end(), core) != each.cores.end();
+      });
+    }
+    const bool pinned = all_pinned && need <= free.size();
+    if (pinned) cores.assign(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(need));
+    if (!run.timed()) return true;
+    const bool shares = 2 * need <= options_.cores.size() && run.spec.compute.device == "cpu";
+    if (!shares) cores.clear();  // it has the machine to itself
+    if (!told_sides_) {
+      told_sides_ = true;
+      say(shares ? "rows run side by side, each on cores of its own; their timing is marked"
+                 : fmt::format("rows run one after another: each needs {} of {} cores", need,
+                               options_.cores.size()));
+    }
+    return active_.empty() || (shares && pinned);
+  }
+
+  void begin(size_t index, std::vector<int> cores) {
+    SweepRun& run = plan_.runs[index];
+    if (run.start && plan_.runs[*run.start].state != RunState::kDone) {
+      const SweepRun& phase = plan_.runs[*run.start];
+      const int code = phase.exit_code != 0 ? phase.exit_code : static_cast<int>(ExitCode::kData);
+      fail(run, RunState::kFailed, code,
+           fmt::format("the {} that it starts from {}: {}", phase.label(), name_of(phase.state),
+                       phase.message));
+      return;
+    }
+    bool resume = false;
+    try {
+      if (look_for(run, true, &resume)) return;
+    } catch (const Error& error) {
+      fail(run, RunState::kFailed, static_cast<int>(error.code()), error.what());
+      return;
+    }
+    for (const Active& each : active_) plan_.runs[each.index].alone = false;
+    run.alone = active_.empty();
+    const Launch launch{.spec = run.spec,
+                        .folder = plan_.out / run.folder,
+                        .resume = resume,
+                        .cores = cores,
+                        .log = plan_.out / (run.folder + ".log")};
+    active_.push_back({.index = index, .process = runner_->start(launch), .cores = std::move(cores)});
+    run.state = RunState::kRunning;
+    changed_ = true;
+  }
+
+  void look_at_active() {
+    for (size_t k = 0; k < active_.size();) {
+      const auto ending = active_[k].process->look();
+      if (!ending) {
+        ++k;
+        continue;
+      }
+      const Active ended = std::move(active_[k]);
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(k));
+      conclude(plan_.runs[ended.index], *ending, ended.clock.seconds());
+    }
+  }
+
+  void conclude(SweepRun& run, const Ending& ending, double seconds) {
+    changed_ = true;
+    run.seconds = seconds;
+    for (const std::string& note : ending.notes) {
+      if (notes_.insert(note).second) say(fmt::format("note: {}: {}", run.label(), note));
+    }
+    if (ending.exit_code == 0) {
+      conclude_done(run, seconds);
+    } else if (ending.exit_code == static_cast<int>(ExitCode::kDiverged)) {
+      fail(run, RunState::kDiverged, ending.exit_code, ending.message);
+    } else if (ending.exit_code == static_cast<int>(ExitCode::kInterrupted) ||
+               (stopping_ && ending.signal != 0)) {
+      const std::string message = stopping_ ? "" : "it was interrupted";
+      fail(run, stopping_ ? RunState::kStopped : RunState::kKilled, ending.exit_code, message);
+    } else {
+      fail(run, ending.signal != 0 ? RunState::kKilled : RunState::kFailed, ending.exit_code, ending.message);
+    }
+  }
+
+  void conclude_done(SweepRun& run, double seconds) {
+    const record::RunFolder folder{plan_.out / run.folder};
+    try {
+      const auto record =
+          record::run_from_json(nlohmann::ordered_json::parse(read_file(folder.result(), "result")));
+      accept(run, record);
+      outlook_.took(run, seconds);
+      std::error_code ignored;
+      fs::remove(plan_.out / (run.folder + ".log"), ignored);
+      say(fmt::format("{} {}: {}{}", count(), run.label(), duration_for_people(seconds),
+                      quality_of(record, run.kind)));
+    } catch (const std::exception& error) {
+      fail(run, RunState::kFailed, static_cast<int>(ExitCode::kData), first_line(error.what()));
+    }
+  }
+
+  void fail(SweepRun& run, RunState state, int code, const std::string& message) {
+    run.state = state;
+    run.exit_code = code;
+    run.message = message;
+    changed_ = true;
+    if (!good(state) && state != RunState::kStopped && first_failure_ == 0) first_failure_ = code;
+    say(fmt::format("{} {}: {}{}", count(), run.label(), name_of(state),
+                    message.empty() ? "" : ": " + message));
+  }
+
+  // ---- telling
+
+  std::string count() const {
+    const auto ended =
+        std::count_if(plan_.runs.begin(), plan_.runs.end(), [](const SweepRun& run) { return run.ended(); });
+    return fmt::format("[{}/{}]", ended, plan_.runs.size());
+  }
+
+  void say(const std::string& line) {
+    progress_.clear();
+    options_.say(line);
+  }
+
+  void show() {
+    if (options_.progress == Progress::Style::kNone || active_.empty()) return;
+    const auto ended =
+        std::count_if(plan_.runs.begin(), plan_.runs.end(), [](const SweepRun& run) { return run.ended(); });
+    std::vector<std::string> details;
+    constexpr double kSeldom = 1;
+    if (!left_ || since_estimated_.seconds() > kSeldom) {
+      left_ = seconds_left();
+      since_estimated_.restart();
+    }
+    if (left_) details.push_back(duration_for_people(*left_) + " left");
+    for (Active& each : active_) {
+      const auto steps = each.process->steps();
+      details.push_back(plan_.runs[each.index].label() +
+                        (steps ? fmt::format(", step {}/{}", steps->done, steps->of) : ""));
+    }
+    progress_.expect(static_cast<int64_t>(plan_.runs.size()));
+    progress_.update(ended, ended, details);
+  }
+
+  /// None while nothing is known.
+  std::optional<double> seconds_left() {
+    double left = 0;
+    for (const SweepRun& run : plan_.runs) {
+      if (run.state != RunState::kPlanned) continue;
+      const auto expected = outlook_.expected(run);
+      if (!expected) return std::nullopt;
+      left += *expected / (run.timed() ? 1 : std::max(1, options_.jobs));
+    }
+    double longest = 0;
+    for (Active& each : active_) {
+      const double passed = each.clock.seconds();
+      const auto steps = each.process->steps();
+      const auto expected = outlook_.expected(plan_.runs[each.index]);
+      if (steps && steps->done > 0) {
+        longest = std::max(longest, passed * static_cast<double>(steps->of - steps->done) /
+                                        static_cast<double>(steps->done));
+      } else if (expected) {
+        longest = std::max(longest, *expected - passed);
+      } else {
+        return std::nullopt;
+      }
+    }
+    return left + longest;
+  }
+
+  void write_if_due() {
+    if (changed_ && since_written_.seconds() > kWriteSeconds) write();
+  }
+
+  void write() {
+    write_file_atomically(plan_.out / "sweep.json", sweep_to_json(experiment_, plan_, head_).dump(1) + "\n");
+    changed_ = false;
+    since_written_.restart();
+  }
+
+  const Experiment& experiment_;
+  const SweepOptions& options_;
+  Runner* runner_;
+  Plan plan_;
+  std::map<std::string, FormerRun> former_;
+  InputBook book_;
+  Outlook outlook_;
+  Progress progress_;
+  SweepHead head_;
+  std::vector<Active> active_;
+  std::set<std::string> notes_;
+  bool stopping_ = false, changed_ = false, told_sides_ = false;
+  int first_failure_ = 0;
+  Stopwatch since_written_, since_estimated_;
+  std::optional<double> left_;
 };
-
-/// Runs this program again, to its end.
-int run_program(const std::vector<std::string>& words) {
-  ProcessOptions options;
-  options.argv = words;
-  options.default_signals = {SIGINT};
-  std::optional<Process> child;
-  try {
-    child.emplace(options);
-  } catch (const std::system_error&) {
-    throw InternalError("cannot start this program again");
-  }
-  const LeftToChild signals(child->pid());
-  const int status = child->wait();
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-record::RunRecord read_result(const record::RunFolder& folder) {
-  try {
-    return record::run_from_json(nlohmann::ordered_json::parse(read_file(folder.result(), "result")));
-  } catch (const nlohmann::json::exception&) {
-    throw DataError("{} is not a result; remove the folder {} and run again", folder.result().string(),
-                    folder.path.string());
-  }
-}
 
 }  // namespace
 
-SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out,
-                  const std::function<void(const std::string&)>& say) {
-  SweepResult result;
-  run::be_the_parent();
-  std::map<std::string, std::string> folders;  // of the phases that are done
-  std::vector<Experiment::Row> all = experiment.phases;
-  all.insert(all.end(), experiment.rows.begin(), experiment.rows.end());
-  for (size_t i = 0; i < all.size(); ++i) {
-    const bool phase = i < experiment.phases.size();
-    SweepRow row{.name = all[i].name, .spec = all[i].spec, .record = std::nullopt, .reused = false};
-    if (all[i].after) row.spec.model.init_from = folders.at(*all[i].after);
-    const record::RunFolder folder{out / row.spec.name()};
-    const std::string label = fmt::format("[{}/{}] {}{} with {} worker{}", i + 1, all.size(),
-                                          row.name.empty() ? "" : row.name + ": ", row.spec.label(),
-                                          row.spec.comm.workers, row.spec.comm.workers == 1 ? "" : "s");
-    if (std::filesystem::exists(folder.done())) {
-      say(fmt::format("{}: done before, taken from {}", label, folder.path.string()));
-      row.reused = true;
-      row.record = read_result(folder);
-    } else {
-      say(label);
-      // A folder without a checkpoint is what a killed run left: it is started anew, once nobody holds it.
-      const bool resume = std::filesystem::exists(folder.checkpoint());
-      const int code = run_program(command_for(row.spec, folder.path, resume));
-      if (code == 0) {
-        row.record = read_result(folder);
-      } else if (code != static_cast<int>(ExitCode::kDiverged) || phase) {
-        result.exit_code = code;
-        return result;
-      }
-    }
-    if (phase) {
-      folders[row.name] = folder.path.string();
-    } else {
-      result.rows.push_back(std::move(row));
-    }
-  }
-  return result;
+int64_t cores_for(const spec::RunSpec& spec, int64_t all) {
+  const int64_t processes = spec.comm.workers + spec.servers();
+  return processes * (spec.compute.threads > 0 ? spec.compute.threads : processes > 1 ? 1 : all);
+}
+
+SweepResult sweep(const Experiment& experiment, const fs::path& out, const SweepOptions& options,
+                  Runner& runner) {
+  make_folder(out);
+  return Sweep(experiment, out, options, &runner).run();
+}
+
+Plan survey(const Experiment& experiment, const fs::path& out, bool again) {
+  const SweepOptions options{.again = again};
+  Sweep sweep(experiment, out, options, nullptr);
+  sweep.survey();
+  return sweep.take_plan();
 }
 
 }  // namespace syncopate::lab

@@ -2,32 +2,45 @@
 
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "syncopate/lab/experiment.h"
-#include "syncopate/record/record.h"
+#include "syncopate/base/progress.h"
+#include "syncopate/lab/plan.h"
+#include "syncopate/lab/runner.h"
 
 namespace syncopate::lab {
 
-struct SweepRow {
-  std::string name;  ///< as the experiment calls it; may be empty
-  spec::RunSpec spec;
-  std::optional<record::RunRecord> record;  ///< none: the run diverged
-  bool reused = false;                      ///< found done in the folder
+struct SweepOptions {
+  int jobs = 1;        ///< runs at the same time, at most
+  bool again = false;  ///< run again what another version of the program made
+  std::vector<int> cores = own_cores();
+  std::function<bool()> stop_requested = [] { return false; };
+  std::function<bool()> pause_requested = [] { return false; };  ///< true once for each request
+  std::function<void(const std::string&)> say = [](const std::string&) {};
+  Progress::Style progress = Progress::Style::kNone;
 };
 
 struct SweepResult {
-  std::vector<SweepRow> rows;  ///< without phases
-  int exit_code = 0;           ///< of the run that stopped the sweep; its own words are on standard error
+  Plan plan;
+  /// 0: all rows are done or diverged; 130: it was stopped; else that of the first run that failed.
+  int exit_code = 0;
 };
 
-/// Runs the phases and then the rows one after another, each in a process of its own and a folder of its own
-/// under `out`. A row whose folder is done with the same settings is not run again; one that was interrupted
-/// continues. A row that diverges is noted and the sweep goes on; any other failure, and a phase that
-/// diverges, ends it.
-SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out,
-                  const std::function<void(const std::string&)>& say);
+/// Runs the phases, then the tuning, then the rows, seed by seed, each in a folder of its own below `out`. A
+/// run that is there with the same settings, data and start is not repeated, an unfinished one goes on. A run
+/// that fails, diverges or is killed is noted and the others go on; what starts from it fails with it.
+/// sweep.json in `out` says at any time how it stands.
+///
+/// Tuning runs and phases go side by side, `jobs` at a time. Rows, whose timing is compared, do so only where
+/// each has cores of its own, and are marked.
+SweepResult sweep(const Experiment& experiment, const std::filesystem::path& out, const SweepOptions& options,
+                  Runner& runner);
+
+/// The plan with what is done already in `out`, which stays as it is.
+Plan survey(const Experiment& experiment, const std::filesystem::path& out, bool again);
+
+/// Cores that a run keeps busy, of `all` there are.
+int64_t cores_for(const spec::RunSpec& spec, int64_t all);
 
 }  // namespace syncopate::lab

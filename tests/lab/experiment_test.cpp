@@ -22,11 +22,11 @@ std::string complaint(const std::string& text) {
 
 TEST(Experiment, TheQuickstartHasFourRowsOnTheSameBatch) {
   const Experiment experiment = read_experiment(test::source_dir() / "experiments/quickstart.toml");
-  ASSERT_EQ(experiment.rows.size(), 4u);
-  for (const auto& row : experiment.rows) EXPECT_EQ(row.spec.examples_per_step(), 32);
-  EXPECT_EQ(experiment.rows[0].spec.strategy.name, "single");
-  EXPECT_EQ(experiment.rows[3].spec.strategy.name, "ddp");
-  EXPECT_EQ(experiment.rows[3].spec.comm.workers, 2);
+  ASSERT_EQ(experiment.arms.size(), 4u);
+  for (const auto& row : experiment.arms) EXPECT_EQ(row.spec.examples_per_step(), 32);
+  EXPECT_EQ(experiment.arms[0].spec.strategy.name, "single");
+  EXPECT_EQ(experiment.arms[3].spec.strategy.name, "ddp");
+  EXPECT_EQ(experiment.arms[3].spec.comm.workers, 2);
 }
 
 TEST(Experiment, EveryFileHereCanBeRun) {
@@ -45,21 +45,21 @@ TEST(Experiment, RowsOverrideSharedSettings) {
       "[settings]\nlr = 0.25\nstrategy.bucket_mib = 3\n[[row]]\nstrategy.name = \"ddp\"\nworkers = 2\n"
       "[[row]]\nstrategy = \"single\"\nlr = 0.5\n");
   const Experiment experiment = read_experiment(folder / "x.toml");
-  EXPECT_EQ(experiment.rows[0].spec.optim.lr, 0.25);
-  EXPECT_EQ(experiment.rows[0].spec.strategy.bucket_mib, 3);
-  EXPECT_EQ(experiment.rows[1].spec.optim.lr, 0.5);
+  EXPECT_EQ(experiment.arms[0].spec.optim.lr, 0.25);
+  EXPECT_EQ(experiment.arms[0].spec.strategy.bucket_mib, 3);
+  EXPECT_EQ(experiment.arms[1].spec.optim.lr, 0.5);
 }
 
 TEST(Experiment, RowsShareAGlobalBatchUnlessTheFileSaysOtherwise) {
   const test::TempDir folder;
   const std::string rows = "[[row]]\nstrategy=\"single\"\n[[row]]\nstrategy=\"ddp\"\nworkers=3\n";
   test::write_text(folder / "same.toml", rows);
-  for (const auto& row : read_experiment(folder / "same.toml").rows)
+  for (const auto& row : read_experiment(folder / "same.toml").arms)
     EXPECT_EQ(row.spec.examples_per_step(), 48);
   test::write_text(folder / "own.toml", "[settings]\nbatch_size = 5\n" + rows);
   const Experiment own = read_experiment(folder / "own.toml");
-  EXPECT_EQ(own.rows[0].spec.examples_per_step(), 5);
-  EXPECT_EQ(own.rows[1].spec.examples_per_step(), 15);
+  EXPECT_EQ(own.arms[0].spec.examples_per_step(), 5);
+  EXPECT_EQ(own.arms[1].spec.examples_per_step(), 15);
 }
 
 TEST(Experiment, RowsShareAValidationSplitWhereOneChooses) {
@@ -67,7 +67,7 @@ TEST(Experiment, RowsShareAValidationSplitWhereOneChooses) {
   const auto validations = [&](const std::string& text) {
     test::write_text(folder / "x.toml", text);
     std::string found;
-    for (const auto& row : read_experiment(folder / "x.toml").rows)
+    for (const auto& row : read_experiment(folder / "x.toml").arms)
       found += fmt::format("{} ", row.spec.validation().share);
     return found;
   };
@@ -91,11 +91,13 @@ TEST(Experiment, RowsStartFromPhasesByName) {
   ASSERT_EQ(experiment.phases.size(), 2u);
   EXPECT_EQ(experiment.phases[0].spec.task.name, "mnli");
   EXPECT_EQ(experiment.phases[1].spec.task.name, "supersense") << "phases take nothing of [settings]";
-  EXPECT_EQ(experiment.phases[1].after, "first");
-  EXPECT_EQ(experiment.rows[0].name, "alone");
-  EXPECT_EQ(experiment.rows[0].after, std::nullopt);
-  EXPECT_EQ(experiment.rows[1].after, "second");
-  EXPECT_EQ(experiment.rows[1].spec.task.name, "rte");
+  EXPECT_EQ(experiment.phases[1].after, 0u);
+  EXPECT_EQ(experiment.arms[0].name, "alone");
+  EXPECT_EQ(experiment.arms[0].after, "");
+  EXPECT_EQ(experiment.arms[0].starts.front(), std::nullopt);
+  EXPECT_EQ(experiment.arms[1].after, "second");
+  EXPECT_EQ(experiment.arms[1].starts.front(), 1u);
+  EXPECT_EQ(experiment.arms[1].spec.task.name, "rte");
   EXPECT_NE(complaint("[[row]]\ninit_from = \"phase:none\"\n").find("no [[phase]] before it has this name"),
             std::string::npos);
   EXPECT_NE(complaint("[[phase]]\ntask = \"rte\"\n[[row]]\n").find("phase 1: a phase needs a name"),
@@ -109,16 +111,16 @@ TEST(Experiment, SharedSettingsGoToTheRowsThatHeedThem) {
   test::write_text(folder / "x.toml", "[settings]\n\"strategy.every\" = 5\n" + rows);
   test::write_text(folder / "plain.toml", rows);
   Experiment with = read_experiment(folder / "x.toml"), without = read_experiment(folder / "plain.toml");
-  EXPECT_EQ(with.rows[1].spec.strategy.every, 5);
-  EXPECT_EQ(with.rows[0].spec.name(), without.rows[0].spec.name()) << "nothing that ddp heeds was said";
-  EXPECT_NE(with.rows[1].spec.name(), without.rows[1].spec.name());
+  EXPECT_EQ(with.arms[1].spec.strategy.every, 5);
+  EXPECT_EQ(with.arms[0].spec.name(), without.arms[0].spec.name()) << "nothing that ddp heeds was said";
+  EXPECT_NE(with.arms[1].spec.name(), without.arms[1].spec.name());
 }
 
 TEST(Experiment, SettingsThatNobodyHeedsAreRefused) {
   EXPECT_NE(complaint("[[row]]\nstrategy=\"ddp\"\n\"strategy.every\" = 8\n")
                 .find("row 1: strategy.every has no effect with ddp: it is a setting of local-sgd, diloco"),
             std::string::npos);
-  EXPECT_NE(complaint("[settings]\n\"strategy.every\" = 5\n[[row]]\nstrategy=\"ddp\"\n[[row]]\n")
+  EXPECT_NE(complaint("[settings]\n\"strategy.every\" = 5\n[[row]]\nstrategy=\"ddp\"\n[[row]]\nworkers=2\n")
                 .find("settings: strategy.every has no effect in any row"),
             std::string::npos);
   EXPECT_NE(

@@ -11,6 +11,7 @@
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
+#include "syncopate/cli/dry_run.h"
 #include "syncopate/cli/interrupt.h"
 #include "syncopate/lab/experiment.h"
 #include "syncopate/lab/sweep.h"
@@ -53,6 +54,18 @@ void conclude(const std::filesystem::path& folder) {
   tell("the page: {}; also results.csv, .json, .md and .xlsx beside it", (folder / "report.html").string());
 }
 
+int dry_run(const lab::Experiment& experiment, const std::filesystem::path& folder, bool again) {
+  const lab::Plan plan = lab::survey(experiment, folder, again);
+  catch_interrupts();
+  const auto runner = lab::process_runner();
+  const auto estimates = lab::estimate(
+      plan, {.stop_requested = interrupted, .say = [](const std::string& line) { tell("{}", line); }},
+      *runner);
+  if (interrupted()) return static_cast<int>(ExitCode::kInterrupted);
+  fmt::print("{}", dry_run_table(experiment, plan, estimates));
+  return 0;
+}
+
 int compare(const CompareArguments& arguments) {
   if (arguments.jobs < 1) throw ConfigError("--jobs must be 1 or more, got {}", arguments.jobs);
   const lab::Experiment experiment =
@@ -65,6 +78,7 @@ int compare(const CompareArguments& arguments) {
                             : std::filesystem::path(arguments.out);
   lab::require_inputs(experiment);
   tell("{}{}", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");
+  if (arguments.dry_run) return dry_run(experiment, folder, arguments.again);
   std::string holder;
   const auto lock = FolderLock::take(folder, {.purpose = "syncopate compare " + arguments.file}, &holder);
   if (!lock) {

@@ -213,7 +213,8 @@ class Sweep {
       run.other_version = found.other_version;
       book_.note(run.folder, inputs);
       accept(run, *found.record);
-      outlook_.took(run, seconds_of(*found.record));
+      run.seconds = seconds_of(*found.record);
+      outlook_.took(run, run.seconds);
       return true;
     }
     if (found.what != Finding::kOutdated && diverged_before(run, inputs)) return true;

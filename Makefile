@@ -9,12 +9,12 @@ TORCH ?= debian
 BUILD ?= $(if $(filter debian,$(TORCH)),build,build-torch-$(TORCH))
 JOBS ?= $(shell nproc)
 
-.PHONY: quickstart test build all packages bench web format lint clean
+.PHONY: quickstart test build all packages packages-for-tests bench web format lint clean
 
 all: build
 
-packages:
-	@tools/install_packages.sh $(TORCH)
+packages packages-for-tests:
+	@tools/install_packages.sh $(TORCH) $(if $(filter packages-for-tests,$@),tests)
 
 $(BUILD)/.configured: CMakeLists.txt cmake/*.cmake | packages
 	@tools/configure.sh $(BUILD) $(TORCH)
@@ -31,7 +31,7 @@ build: packages $(BUILD)/.configured
 quickstart: build
 	@$(BUILD)/syncopate compare experiments/quickstart.toml
 
-test: packages $(BUILD)/.strict
+test: packages-for-tests $(BUILD)/.strict
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@rm -rf $(BUILD)/Testing/cases
 	@ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS); code=$$?; \

@@ -93,10 +93,17 @@ MadeStrategy run_free(std::unique_ptr<FreeRunning> strategy) {
   return {std::move(strategy), free};
 }
 
+/// Gradients are averaged by it, before anybody's eyes if that is asked for.
+AveragerPtr looked_at(const Place& place, AveragerPtr averager) {
+  NoiseScale* const scale = place.options.noise_scale;
+  return scale != nullptr ? scale->looking(std::move(averager)) : std::move(averager);
+}
+
 MadeStrategy make_single(const Place&) { return in_step(std::make_unique<Single>()); }
 
 MadeStrategy make_gather_scatter(const Place& place) {
-  return in_step(std::make_unique<EveryStep>(place.group, std::make_unique<GatherScatter>(place.group),
+  return in_step(std::make_unique<EveryStep>(place.group,
+                                             looked_at(place, std::make_unique<GatherScatter>(place.group)),
                                              EveryStep::Options{.whole = place.options.whole}));
 }
 
@@ -108,7 +115,8 @@ MadeStrategy make_common_steps(const Place& place, const MakeInner& make_inner) 
   const bool one_bit_adam = !compression.own && compression.one_bit_adam &&
                             find_compression(compression.codec).make == make_by_signs;
   if (!one_bit_adam)
-    return in_step(make_inner(make_averager(compression, place.group, Averaged::kGradients)));
+    return in_step(
+        make_inner(looked_at(place, make_averager(compression, place.group, Averaged::kGradients))));
   return in_step(std::make_unique<OneBit>(
       place.group, make_inner(std::make_unique<AllReduce>(place.group)),
       OneBit::Options{.warmup = compression.warmup, .error_feedback = keeps_errors(compression)}));

@@ -8,6 +8,7 @@
 
 #include "syncopate/codec/codec.h"
 #include "syncopate/comm/group.h"
+#include "syncopate/parallel/noise_scale.h"
 #include "syncopate/parallel/server/server_client.h"
 #include "syncopate/parallel/strategies/diloco.h"
 #include "syncopate/parallel/strategies/free_running.h"
@@ -41,6 +42,9 @@ struct StrategyOptions {
   Hogwild::Options hogwild{};       ///< hogwild
   ServerClient::Options client{};   ///< parameter-server
   bool synchronous_server = false;  ///< parameter-server: every update is made of all workers' gradients
+  /// Strategies that average gradients in every step: looks at them; null: nobody does. Must outlive the
+  /// strategy.
+  NoiseScale* noise_scale = nullptr;
 };
 
 struct MadeStrategy {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "syncopate/record/append_file.h"
 
 namespace syncopate::record {
 
@@ -15,15 +17,11 @@ class LineFile {
  public:
   /// Keeps the first `keep` lines of what is there (a run that resumes), drops the rest and appends.
   LineFile(std::filesystem::path path, int64_t keep);
-  ~LineFile();
-  LineFile(const LineFile&) = delete;
-  LineFile& operator=(const LineFile&) = delete;
   void write(std::string_view line);
   int64_t kept() const { return kept_; }  ///< lines that were there
 
  private:
-  std::filesystem::path path_;
-  int file_ = -1;
+  std::unique_ptr<AppendFile> file_;
   int64_t kept_ = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace syncopate::record {
 
 /// The folder of one run: spec.json env.json steps.jsonl evals.jsonl loss_<rank>.txt checkpoint.safetensors
-/// best-<step>.safetensors (train/best_model.h) result.json model/ DONE.
+/// best-<step>.safetensors (train/best_model.h) result.json model/ tensorboard/ DONE.
 struct RunFolder {
   std::filesystem::path path;
 
@@ -17,6 +17,7 @@ struct RunFolder {
   std::filesystem::path losses(int rank) const { return path / ("loss_" + std::to_string(rank) + ".txt"); }
   std::filesystem::path result() const { return path / "result.json"; }
   std::filesystem::path model() const { return path / "model"; }
+  std::filesystem::path tensorboard() const { return path / "tensorboard"; }
   std::filesystem::path checkpoint() const { return path / "checkpoint.safetensors"; }
   std::filesystem::path done() const { return path / "DONE"; }
 };

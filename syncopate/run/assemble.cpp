@@ -102,8 +102,9 @@ void Assembly::make_strategy() {
   if (options_.strategy) {
     strategy_ = {options_.strategy(mesh_.replicas), nullptr};
   } else {
-    strategy_ =
-        parallel::make_strategy(strategy_options(spec_, steps_), mesh_.replicas, options_.with_servers);
+    parallel::StrategyOptions options = strategy_options(spec_, steps_);
+    if (spec_.train.noise_scale) options.noise_scale = &noise_scale_;
+    strategy_ = parallel::make_strategy(options, mesh_.replicas, options_.with_servers);
   }
   check(options_.strategy || spec_.runs_free() == (strategy_.free != nullptr),
         "the loader knows who runs free");
@@ -149,6 +150,8 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
                                       .clock = options_.clock},
                           .keep_best = spec_.keeps_best(),
                           .balance = balance,
+                          .noise_scale = spec_.train.noise_scale ? &noise_scale_ : nullptr,
+                          .worker_evals = spec_.train.worker_evals,
                           .checkpoint = options_.checkpoint,
                           .inputs = options_.inputs,
                           .environment = std::move(environment)});

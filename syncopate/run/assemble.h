@@ -74,6 +74,7 @@ class Assembly {
   data::Loader loader_;
   int64_t steps_;
   optim::Schedule schedule_;
+  parallel::NoiseScale noise_scale_;
   std::unique_ptr<parallel::Engine> engine_;
   parallel::MadeStrategy strategy_;
 };

@@ -28,7 +28,10 @@ void Recorder::open(int64_t steps, int64_t own, int64_t evals) {
   eval_lines_ = std::make_unique<record::LineFile>(folder_.evals(), evals);
 }
 
-void Recorder::begin() { open(0, 0, 0); }
+void Recorder::begin() {
+  open(0, 0, 0);
+  if (writes_events_) events_.emplace(folder_.tensorboard(), std::nullopt);
+}
 
 void Recorder::phase(int64_t step, const char* phase) {
   membership_.status(step, phase);
@@ -54,8 +57,20 @@ void Recorder::resumed(const train::ResumePoint& point) {
   for (const std::string& line : record::read_lines(folder_.steps(), "record")) {
     steps_.push_back(record::step_from_json(nlohmann::ordered_json::parse(line)));
   }
+  if (writes_events_) resume_events(point.step);
   progress_.say(fmt::format("resumed after step {}", point.step));
   for (const std::string& note : point.notes) progress_.say("note: " + note);
+}
+
+void Recorder::resume_events(int64_t step) {
+  events_.emplace(folder_.tensorboard(), step);
+  if (events_->had_events()) return;
+  // They were not asked for when the run began: what is on record is told now.
+  for (const record::StepRecord& record : steps_) events_->write(record.step, record::scalars_of(record));
+  for (const std::string& line : record::read_lines(folder_.evals(), "record")) {
+    const auto record = record::eval_from_json(nlohmann::ordered_json::parse(line));
+    events_->write(record.step, record::scalars_of(record));
+  }
 }
 
 void Recorder::updates(const std::vector<record::StepRecord>& records) {
@@ -63,6 +78,7 @@ void Recorder::updates(const std::vector<record::StepRecord>& records) {
   for (const record::StepRecord& record : records) {
     steps_.push_back(record);
     step_lines_->write(record::to_json(record).dump());
+    if (events_) events_->write(record.step, record::scalars_of(record));
   }
 }
 
@@ -89,6 +105,7 @@ void Recorder::update(const record::StepRecord& record, double own_loss) {
 void Recorder::eval(const record::EvalRecord& record) {
   if (load_) load_->look();
   if (first()) eval_lines_->write(record::to_json(record).dump());
+  if (events_) events_->write(record.step, record::scalars_of(record));
 }
 
 void Recorder::epoch(const record::EpochRecord& record) {

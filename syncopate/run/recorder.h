@@ -6,6 +6,7 @@
 
 #include "syncopate/base/progress.h"
 #include "syncopate/comm/open.h"
+#include "syncopate/record/events.h"
 #include "syncopate/record/lines.h"
 #include "syncopate/record/record.h"
 #include "syncopate/record/run_folder.h"
@@ -40,6 +41,8 @@ class Recorder : public train::Listener {
   void say(const std::string& line) { progress_.say(line); }
   /// The run ended after this step: its progress stays on the screen. Another worker may have made the step.
   void finish(int64_t step) { progress_.finish(step); }
+  /// Before begin() or resumed(): writes event files too, at rank 0.
+  void write_events() { writes_events_ = first(); }
   /// From here on: cores that processes other than these keep busy, seen from rank 0.
   void watch_load(std::vector<pid_t> ours) {
     if (first()) load_.emplace(std::move(ours));
@@ -50,6 +53,7 @@ class Recorder : public train::Listener {
 
  private:
   void open(int64_t steps, int64_t own, int64_t evals);
+  void resume_events(int64_t step);
   bool first() const { return rank_ == 0; }
 
   record::RunFolder folder_;
@@ -62,6 +66,8 @@ class Recorder : public train::Listener {
   std::vector<record::StepRecord> steps_;  ///< rank 0 alone
   std::unique_ptr<record::LineFile> step_lines_, eval_lines_, loss_lines_;
   std::optional<OutsideLoad> load_;
+  bool writes_events_ = false;
+  std::optional<record::EventFolder> events_;
   int64_t first_step_ = 0;
   double known_loss_ = 0;    ///< the last mean loss over all workers, for the progress
   int64_t known_step_ = -1;  ///< of which step; -1: none yet

@@ -2,10 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "syncopate/base/text.h"
 #include "syncopate/record/run_folder.h"
 
 namespace syncopate::run {
+
+namespace {
+
+/// From the worst worker's own model to the best one's.
+std::string spread_of(const std::vector<record::EvalRecord>& evals) {
+  const auto [worst, best] = std::minmax_element(
+      evals.begin(), evals.end(), [](const auto& a, const auto& b) { return record::better(b, a); });
+  const std::string measure = record::main_measure(*best);
+  if (measure.empty())
+    return fmt::format("workers' own models: test loss {:.4f} to {:.4f}", worst->loss, best->loss);
+  const auto text = [&](const record::EvalRecord& eval) {
+    return record::measure_for_people(measure, eval.measures.at(measure));
+  };
+  return fmt::format("workers' own models after step {}: {} {} to {}", best->step, measure, text(*worst),
+                     text(*best));
+}
+
+}  // namespace
 
 std::vector<std::string> summary_of(const record::RunRecord& record) {
   const char* const unit = record.updates.empty() ? "step" : "update";
@@ -22,6 +43,11 @@ std::vector<std::string> summary_of(const record::RunRecord& record) {
       fmt::format("time: {:.1f} ms per {} (compute {:.1f}, exchange {:.1f}, data {:.1f}) · {:.0f} examples/s",
                   record.ms_per_iteration, unit, record.compute_ms, record.exchange_ms, record.data_ms,
                   record.examples_per_s));
+  if (std::isfinite(record.noise_scale)) {
+    lines.push_back(fmt::format("noise: gradient noise scale of {:.0f} examples, at {} a step",
+                                record.noise_scale, record.global_batch));
+  }
+  if (!record.worker_evals.empty()) lines.push_back(spread_of(record.worker_evals));
   if (record.workers > 1) {
     lines.push_back(fmt::format("sent: {} per {}{}", bytes_for_people(record.bytes_sent_per_step), unit,
                                 record.updates.empty() ? " by each worker" : ""));

@@ -155,6 +155,7 @@ class Worker {
                       spec::parse_fault(spec_.comm.fault));
     open_folder(group);
     recorder.when_resumed([this] { note_settings(); });
+    if (spec_.train.tensorboard) recorder.write_events();
     announce(recorder, setup, assembly.replica().params, steps);
     if (!options_.resume) recorder.begin();
     recorder.watch_load(neighbours_.processes);
@@ -364,6 +365,8 @@ class Worker {
     record.threads = compute_.threads;
     record.outside_load = recorder.outside_load();
     record.peak_memory = most_memory;
+    record.noise_scale = trained.noise_scale;
+    record.worker_evals = trained.worker_evals;
     record.provenance = trained.steps > recorder.first_step() ? provenance_ : provenance_before();
     spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::readable(record::to_json(record)));

@@ -202,6 +202,12 @@ void RunSpec::Train::describe(Fields& fields) {
   fields.add("balance", balance, "give each worker a share of the global batch that fits its speed",
              "balance");
   fields.add("balance_every", balance_every, "balance: steps between measurements of the workers' speed");
+  fields.add("tensorboard", tensorboard, "also write event files for TensorBoard, below the run's folder",
+             "tensorboard");
+  fields.add("noise_scale", noise_scale,
+             "estimate the gradient noise scale (McCandlish et al. 2018) from the workers' gradients");
+  fields.add("worker_evals", worker_evals,
+             "local-sgd, diloco: also score each worker's own model at the end");
 }
 
 void RunSpec::Comm::describe(Fields& fields) {

@@ -80,6 +80,13 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
   if (setting == "optim.plateau_patience" && spec.optim.plateau_factor == 1)
     return "optim.plateau_factor below 1";
   if (setting == "train.balance_every" && !spec.train.balance) return "--balance";
+  if (setting == "train.noise_scale") {
+    if (strategy.rhythm != Rhythm::kTogether || strategy.has_servers || spec.comm.workers < 2)
+      return "two or more workers that average gradients in every step (ddp, all-reduce, gather-scatter)";
+    if (codec_info(spec.codec.name).packing != Packing::kNone) return "gradients as they are (--codec none)";
+  }
+  if (setting == "train.worker_evals" && (strategy.rhythm != Rhythm::kLocal || spec.comm.workers < 2))
+    return "two or more workers whose models differ (local-sgd, diloco)";
   static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator"};
   if (holds(of_files, setting) && spec.task.data.empty() && spec.validation().path.empty()) return "--data";
   if (setting == "model.vocab_size") {

@@ -124,6 +124,9 @@ struct RunSpec {
     double time_limit = 0;
     bool balance = false;
     int64_t balance_every = 32;
+    bool tensorboard = false;
+    bool noise_scale = false;
+    bool worker_evals = false;
     void describe(Fields& fields);
   } train;
 

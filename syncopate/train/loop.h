@@ -10,6 +10,7 @@
 #include "syncopate/optim/schedule.h"
 #include "syncopate/parallel/engine.h"
 #include "syncopate/parallel/mesh.h"
+#include "syncopate/parallel/noise_scale.h"
 #include "syncopate/parallel/strategies/free_running.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/train/balance.h"
@@ -27,7 +28,8 @@ struct LoopOptions {
   int64_t updates_per_step = 1;
   bool broadcast_buffers = false;  ///< every step begins with rank 0's buffers (batch norms' statistics)
   uint64_t seed = 0;
-  Balance* balance = nullptr;  ///< null: every worker has the same share of a batch
+  Balance* balance = nullptr;                   ///< null: every worker has the same share of a batch
+  parallel::NoiseScale* noise_scale = nullptr;  ///< null: not measured
 };
 
 /// What a loop works with; all of it must outlive the loop.

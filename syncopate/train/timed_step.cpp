@@ -5,6 +5,7 @@
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/optim/clip.h"
 
 namespace syncopate::train {
 namespace {
@@ -75,6 +76,8 @@ TimedStep::Done TimedStep::make(const Request& request) {
   for (const tensor::Batch& batch : batches.micro) done.own_examples += batch.size();
   const double lr =
       parts_.schedule.lr(request.step / options_.updates_per_step) * parts_.control.rate_factor();
+  const optim::LossScale* const scale = parts_.replica.loss_scale;
+  const double loss_scale = scale != nullptr ? scale->value() : 1;  // which the step may change
   done.result = runner_.step(batches.micro,
                              {.step = request.step,
                               .lr = lr,
@@ -83,6 +86,7 @@ TimedStep::Done TimedStep::make(const Request& request) {
                               .wishes = [&] { return parts_.wishes(request.heeds_clock); },
                               .earlier = request.earlier});
   clock.leave();
+  if (options_.noise_scale != nullptr) measure_noise(done, loss_scale, batches.global_examples);
   const double seconds = watch.seconds();
   done.sent = parts_.meter.meter() - before;
   const comm::Count sent = done.sent.total();
@@ -106,6 +110,19 @@ TimedStep::Done TimedStep::make(const Request& request) {
   record.bytes_sent = static_cast<double>(sent.bytes);
   record.grad_norm = done.result.update.gradient_norm;
   return done;
+}
+
+void TimedStep::measure_noise(const Done& done, double loss_scale, int64_t all_examples) {
+  parallel::NoiseScale& noise = *options_.noise_scale;
+  const parallel::StepResult& result = done.result;
+  if (!noise.measures() || result.update.skipped || result.mine.count == 0) return;
+  // Gradients are sums over what the loss counts (examples, words): the mean's is what noise is told of.
+  const double own = loss_scale * static_cast<double>(result.mine.count);
+  const double known = result.update.gradient_norm;  // of the mean over all; 0 where nobody needed it
+  const double norm =
+      known > 0 ? known : optim::gradient_norm(parts_.replica.params.grads, 1 / (loss_scale * result.count));
+  noise.add(noise.own_squares() / (own * own), static_cast<double>(done.own_examples), norm * norm,
+            static_cast<double>(all_examples));
 }
 
 }  // namespace syncopate::train

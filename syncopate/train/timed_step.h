@@ -34,6 +34,8 @@ class TimedStep {
   Done make(const Request& request);
 
  private:
+  void measure_noise(const Done& done, double loss_scale, int64_t all_examples);
+
   LoopParts parts_;
   LoopOptions options_;
   parallel::StepRunner runner_;

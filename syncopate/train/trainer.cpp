@@ -46,7 +46,8 @@ Trainer::Trainer(Parts parts, TrainerOptions options)
                        .updates_per_step = options_.updates_per_step,
                        .broadcast_buffers = options_.broadcast_buffers,
                        .seed = options_.seed,
-                       .balance = balance_ ? &*balance_ : nullptr});
+                       .balance = balance_ ? &*balance_ : nullptr,
+                       .noise_scale = options_.noise_scale});
 }
 
 TrainResult Trainer::run(bool resume) {
@@ -56,6 +57,8 @@ TrainResult Trainer::run(bool resume) {
   parts_.loader.seek(first);
   result_.steps = first;
   while (result_.steps < options_.steps && !result_.interrupted && !ends_early()) {
+    // After an exchange they would all be the same: before the last step, if it ends with one.
+    if (result_.steps == options_.steps - 1 && parts_.strategy.exchanges(result_.steps)) score_workers();
     const int64_t before = result_.steps, done = advance();
     const bool moved = done > before;  // else all halted before a step
     const bool evaluates = moved && options_.eval_every > 0 && done % options_.eval_every == 0;
@@ -69,6 +72,7 @@ TrainResult Trainer::run(bool resume) {
   bring_together();
   result_.interrupted = stopped;  // a wish that comes now comes too late: the run ends here
   if (!stopped) {
+    score_workers();
     evaluate_now(result_.steps);
     // Before the epoch that the steps reached into is closed: a longer run goes on in it.
     if (result_.steps > first) save(result_.steps);
@@ -83,6 +87,8 @@ TrainResult Trainer::run(bool resume) {
   result_.updates = loop_->updates();
   result_.staleness = loop_->staleness();
   result_.start_hash = start_hash_;
+  if (options_.noise_scale != nullptr)
+    result_.noise_scale = options_.noise_scale->estimate(parts_.mesh.world);
   parts_.strategy.leave();
   return result_;
 }
@@ -176,6 +182,24 @@ record::EvalRecord Trainer::score(bool on_validation, int64_t steps_done, const 
   record.step = steps_done;
   if (!std::isfinite(record.loss)) diverged(record.split, steps_done);
   return record;
+}
+
+void Trainer::score_workers() {
+  if (!options_.worker_evals || parts_.test == nullptr || !result_.worker_evals.empty()) return;
+  parts_.listener.phase(result_.steps, "evaluation");
+  std::vector<at::Tensor> tensors{parts_.replica.params.values}, own;
+  for (const auto& named : parts_.replica.model.buffers()) tensors.push_back(named.tensor);
+  for (const at::Tensor& tensor : tensors) own.push_back(tensor.clone());
+  const auto take_back = [&] {
+    for (size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_(own[i]);
+  };
+  comm::Group& replicas = parts_.mesh.replicas;
+  for (int worker = 0; worker < replicas.size(); ++worker) {
+    take_back();
+    for (const at::Tensor& tensor : tensors) replicas.broadcast(tensor, worker).wait();
+    result_.worker_evals.push_back(score(false, result_.steps, fmt::format("worker {}'s own", worker)));
+  }
+  take_back();
 }
 
 void Trainer::evaluate_now(int64_t steps_done) {

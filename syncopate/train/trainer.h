@@ -33,9 +33,11 @@ struct TrainerOptions {
   ControlOptions control{};
   bool keep_best =
       false;  ///< the result is the best model by the validation set; needs that and a checkpoint
-  std::optional<BalanceOptions> balance{};  ///< none: every worker has the same share of a batch
-  std::filesystem::path checkpoint;         ///< empty: none
-  nlohmann::ordered_json inputs;            ///< what a run that resumes must have in common: data, vocabulary
+  std::optional<BalanceOptions> balance{};      ///< none: every worker has the same share of a batch
+  parallel::NoiseScale* noise_scale = nullptr;  ///< null: not measured; must outlive the trainer
+  bool worker_evals = false;           ///< where replicas differ: scores each worker's own model, too
+  std::filesystem::path checkpoint;    ///< empty: none
+  nlohmann::ordered_json inputs;       ///< what a run that resumes must have in common: data, vocabulary
   nlohmann::ordered_json environment;  ///< kept in checkpoints: what the bits depend on beside the settings
 };
 
@@ -57,8 +59,10 @@ struct TrainResult {
   /// stale they were.
   std::vector<int64_t> updates;
   std::vector<std::vector<int64_t>> staleness;
-  std::vector<int64_t> shares;  ///< of a global batch, by rank; empty: equal
-  std::string start_hash;       ///< of parameters and buffers before the first step
+  std::vector<int64_t> shares;                   ///< of a global batch, by rank; empty: equal
+  std::string start_hash;                        ///< of parameters and buffers before the first step
+  double noise_scale = record::kNan;             ///< in examples, over the steps of this process
+  std::vector<record::EvalRecord> worker_evals;  ///< by rank, of the test set
 };
 
 /// The training loop. Owns nothing it is given; all of it must outlive the trainer.
@@ -99,6 +103,8 @@ class Trainer {
   void end_of_epoch(int64_t steps_done);
   void evaluate_now(int64_t steps_done);
   void conclude();  ///< the model that is kept is every replica's, and is scored; collective
+  /// Each worker's own model as it is now. Collective.
+  void score_workers();
   record::EvalRecord score(bool on_validation, int64_t steps_done, const std::string& model);
   void save(int64_t steps_done);
   int64_t restore();

@@ -117,6 +117,8 @@ spec::RunSpec spec_of(const Rig& rig) {
   spec.train.patience = rig.patience;
   spec.train.keep = rig.keep;
   spec.train.time_limit = rig.time_limit;
+  spec.train.noise_scale = rig.noise_scale;
+  spec.train.worker_evals = rig.worker_evals;
   return spec;
 }
 
@@ -258,6 +260,8 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   trace.kept_step = result.kept_step;
   trace.sent = result.sent;
   trace.bytes_sent = result.bytes_sent;
+  trace.noise_scale = result.noise_scale;
+  trace.worker_evals = result.worker_evals;
   if (!result.eval) return;
   trace.accuracy = result.eval->measures.at("accuracy");
   trace.evaluated = result.eval->model;

@@ -52,6 +52,7 @@ struct Rig {
   double time_limit = 0;
   /// By rank: how many steps its clock sees pass in a second; with time_limit.
   std::vector<double> steps_per_second{};
+  bool noise_scale = false, worker_evals = false;
 };
 
 struct Trace {
@@ -76,6 +77,8 @@ struct Trace {
   std::optional<comm::Meter> sent{};  ///< by all ranks together
   double bytes_sent = 0;              ///< likewise
   std::vector<record::StepRecord> records{};
+  double noise_scale = 0;
+  std::vector<record::EvalRecord> worker_evals{};
 };
 
 /// With `rig.strategy` parameter-server its servers are threads of their own beside the workers.

@@ -9,16 +9,20 @@ namespace {
 
 TEST(RunSummary, SaysQualityTimeTrafficAndWhereTheModelIs) {
   record::RunRecord run = record::some_run();
+  run.worker_evals[1].measures["accuracy"] = 0.81;
   EXPECT_EQ(summary_of(run),
             (std::vector<std::string>{
                 "done: 84 updates in 0:04",
                 "quality: test loss 0.6667 · accuracy 85.00 % · macro_f1 81.23 % · 20 examples",
                 "time: 41.5 ms per update (compute 30.2, exchange 8.1, data 2.8) · 241 examples/s",
-                "sent: 4.57 kB per update", "model: runs/this one/model",
-                "evaluate: syncopate evaluate --model 'runs/this one'"}));
+                "noise: gradient noise scale of 250 examples, at 16 a step",
+                "workers' own models after step 84: accuracy 81.00 % to 85.00 %", "sent: 4.57 kB per update",
+                "model: runs/this one/model", "evaluate: syncopate evaluate --model 'runs/this one'"}));
   run.updates.clear();
   run.workers = 1;
   run.eval.reset();
+  run.noise_scale = record::kNan;
+  run.worker_evals.clear();
   run.run_dir = "runs/x";
   EXPECT_EQ(summary_of(run),
             (std::vector<std::string>{

@@ -106,6 +106,14 @@ TEST(Effect, SettingsThatNeedAnotherSayWhich) {
             std::string::npos);
   EXPECT_EQ(complaint({"codec=one-bit", "codec.warmup=3"}), "");
   EXPECT_NE(complaint({"train.balance_every=3"}).find("--balance"), std::string::npos);
+  EXPECT_NE(complaint({"train.noise_scale=true"}).find("two or more workers"), std::string::npos);
+  EXPECT_NE(complaint({"strategy=local-sgd", "workers=2", "train.noise_scale=true"}), "");
+  EXPECT_NE(
+      complaint({"strategy=ddp", "workers=2", "codec=int8", "train.noise_scale=true"}).find("--codec none"),
+      std::string::npos);
+  EXPECT_EQ(complaint({"strategy=ddp", "workers=2", "train.noise_scale=true"}), "");
+  EXPECT_NE(complaint({"strategy=hogwild", "workers=2", "train.worker_evals=true"}), "");
+  EXPECT_EQ(complaint({"strategy=diloco", "workers=2", "train.worker_evals=true"}), "");
   EXPECT_NE(complaint({"model=./folder", "model.vocab_size=100"}).find("a model folder's"),
             std::string::npos);
   EXPECT_EQ(complaint({"model=bert-mini", "model.vocab_size=100"}), "");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -15,15 +16,25 @@ namespace {
 /// Runs of one arm and kind.
 struct Group {
   std::string name;
-  std::vector<std::string> runs;  ///< what tells them apart: seeds, or rates tried
-  int64_t done = 0, failed = 0, other_version = 0;
+  std::vector<std::string> seeds{}, tried{};
+  int64_t runs = 0, done = 0, other_version = 0;
   double all = 0, left = 0;
   bool unknown = false;
   std::string failure{};
+
+  std::string which() const {
+    const std::string of_seeds =
+        fmt::format("seed{} {}", seeds.size() == 1 ? "" : "s", fmt::join(seeds, ", "));
+    return tried.empty() ? of_seeds : fmt::format("{}; {}", fmt::join(tried, ", "), of_seeds);
+  }
 };
 
 std::string time_of(double seconds, bool unknown) {
   return unknown ? "?" : seconds <= 0 ? "-" : duration_for_people(seconds);
+}
+
+void add(std::vector<std::string>& list, const std::string& value) {
+  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
 std::vector<Group> groups_of(const lab::Plan& plan, const std::vector<lab::Estimate>& estimates) {
@@ -34,63 +45,62 @@ std::vector<Group> groups_of(const lab::Plan& plan, const std::vector<lab::Estim
     const std::string key = fmt::format("{} {}", name_of(run.kind), run.arm_id());
     const auto [place, fresh] = places.emplace(key, groups.size());
     if (fresh) {
-      const bool plain = run.kind == lab::RunKind::kRow || run.kind == lab::RunKind::kControl;
-      groups.push_back(
-          {.name = plain ? run.name : (run.kind == lab::RunKind::kTune ? "tuning " : "phase ") + run.name,
-           .runs = {}});
+      const char* what = run.kind == lab::RunKind::kTune    ? "tuning "
+                         : run.kind == lab::RunKind::kPhase ? "phase "
+                                                            : "";
+      groups.push_back({.name = what + run.name});
     }
     Group& group = groups[place->second];
-    group.runs.push_back(run.kind == lab::RunKind::kTune ? fmt::format("{} seed {}", run.tried, run.seed())
-                                                         : fmt::format("seed {}", run.seed()));
+    ++group.runs;
+    add(group.seeds, std::to_string(run.seed()));
+    if (!run.tried.empty()) add(group.tried, run.tried);
     const bool done = run.state == lab::RunState::kDone || run.state == lab::RunState::kDiverged;
     group.done += done ? 1 : 0;
     group.other_version += run.other_version ? 1 : 0;
-    const double seconds = estimates[i].seconds;
     if (group.failure.empty()) group.failure = estimates[i].failure;
-    if (std::isnan(seconds)) {
-      group.unknown = group.unknown || !done;
-      continue;
-    }
+    const double seconds = estimates[i].seconds;
+    group.unknown = group.unknown || (std::isnan(seconds) && !done);
+    if (std::isnan(seconds)) continue;
     group.all += seconds;
-    if (!done) group.left += seconds;
+    group.left += done ? 0 : seconds;
   }
   return groups;
+}
+
+/// What tuning may still add.
+size_t finer_runs(const lab::Experiment& experiment, const lab::Plan& plan) {
+  const auto settled = [](const lab::SweepRun& run) { return run.settled; };
+  if (!experiment.tune || std::all_of(plan.runs.begin(), plan.runs.end(), settled)) return 0;
+  return 2 * static_cast<size_t>(experiment.tune->refine) *
+         std::max<size_t>(1, experiment.tune->seeds.size()) * plan.tunings.size();
 }
 
 }  // namespace
 
 std::string dry_run_table(const lab::Experiment& experiment, const lab::Plan& plan,
                           const std::vector<lab::Estimate>& estimates) {
-  const std::vector<Group> groups = groups_of(plan, estimates);
-  report::Table table({"arm", "runs", "done", "time", "left"});
-  double all = 0, left = 0;
-  int64_t done = 0, other = 0;
-  bool unknown = false;
-  std::string text;
-  for (const Group& group : groups) {
-    table.add({group.name, std::to_string(group.runs.size()), std::to_string(group.done),
-               time_of(group.all, group.unknown), time_of(group.left, group.unknown)});
-    all += group.all;
-    left += group.left;
-    done += group.done;
-    other += group.other_version;
-    unknown = unknown || group.unknown;
+  report::Table table({"arm", "runs", "done", "time", "left", "which"});
+  Group sum{.name = "all"};
+  std::string failures;
+  for (const Group& group : groups_of(plan, estimates)) {
+    table.add({group.name, std::to_string(group.runs), std::to_string(group.done),
+               time_of(group.all, group.unknown), time_of(group.left, group.unknown), group.which()});
+    sum.all += group.all;
+    sum.left += group.left;
+    sum.done += group.done;
+    sum.other_version += group.other_version;
+    sum.unknown = sum.unknown || group.unknown;
+    if (!group.failure.empty()) failures += fmt::format("{} cannot run: {}\n", group.name, group.failure);
   }
-  text += table.text() + "\n";
-  for (const Group& group : groups) text += fmt::format("{}: {}\n", group.name, fmt::join(group.runs, ", "));
-  text += "\n";
-  for (const Group& group : groups) {
-    if (!group.failure.empty()) text += fmt::format("{} cannot run: {}\n", group.name, group.failure);
-  }
+  std::string text = table.text() + "\n" + failures;
   text += fmt::format("{} run{}, {} done; about {} in all, {} left{}, one after another\n", plan.runs.size(),
-                      plan.runs.size() == 1 ? "" : "s", done, duration_for_people(all),
-                      duration_for_people(left), unknown ? ", without those that are not known" : "");
-  if (other > 0)
-    text += fmt::format("{} made by another version of the program; --again runs them again\n", other);
-  if (experiment.tune && experiment.tune->refine > 0) {
-    const auto seeds = std::max<size_t>(1, experiment.tune->seeds.size());
-    text += fmt::format("tuning adds up to {} finer runs\n",
-                        2 * static_cast<size_t>(experiment.tune->refine) * seeds * plan.tunings.size());
+                      plan.runs.size() == 1 ? "" : "s", sum.done, duration_for_people(sum.all),
+                      duration_for_people(sum.left), sum.unknown ? ", without those that are not known" : "");
+  if (const size_t finer = finer_runs(experiment, plan); finer > 0)
+    text += fmt::format("tuning adds up to {} finer runs\n", finer);
+  if (sum.other_version > 0) {
+    text += fmt::format("{} made by another version of the program; --again runs them again\n",
+                        sum.other_version);
   }
   return text;
 }

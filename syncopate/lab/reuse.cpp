@@ -1,7 +1,10 @@
 #include "syncopate/lab/reuse.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
@@ -55,6 +58,21 @@ bool same_settings(const record::RunFolder& folder, spec::RunSpec& spec) {
   }
 }
 
+/// From the start of its (last) process to its end, which includes loading; at least what it trained and
+/// evaluated.
+double seconds_of(const record::RunRecord& record, const fs::path& done) {
+  double seconds = record.train_seconds;
+  for (const record::EpochRecord& epoch : record.epochs) {
+    if (epoch.eval) seconds += epoch.eval->seconds;
+  }
+  std::tm began{};
+  struct stat ended {};
+  if (::strptime(record.provenance.date.c_str(), "%Y-%m-%dT%H:%M:%SZ", &began) == nullptr ||
+      ::stat(done.c_str(), &ended) != 0)
+    return seconds;
+  return std::max(seconds, static_cast<double>(ended.st_mtime - ::timegm(&began)));
+}
+
 }  // namespace
 
 Found look_into(const fs::path& out, const std::string& name, spec::RunSpec spec, const Fingerprints& inputs,
@@ -79,6 +97,7 @@ Found look_into(const fs::path& out, const std::string& name, spec::RunSpec spec
     return {.what = Finding::kOutdated, .why = "its result.json is damaged"};
   }
   const record::Provenance& by = found.record->provenance;
+  found.seconds = seconds_of(*found.record, folder.done());
   found.other_version = by.version != program_version() || by.commit != program_commit();
   return found;
 }

@@ -20,6 +20,7 @@ struct Found {
   Finding what = Finding::kNothing;
   std::string why{};                          ///< it is outdated, for people
   std::optional<record::RunRecord> record{};  ///< of one that is done
+  double seconds = 0;                         ///< that it took, by its dates
   bool other_version = false;                 ///< made by another version or commit of the program
 };
 

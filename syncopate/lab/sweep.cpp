@@ -31,15 +31,6 @@ constexpr double kWriteSeconds = 0.5;  ///< sweep.json of ten thousand runs take
 
 bool good(RunState state) { return state == RunState::kDone || state == RunState::kDiverged; }
 
-/// Time that a finished run took, its evaluations included.
-double seconds_of(const record::RunRecord& record) {
-  double seconds = record.train_seconds;
-  for (const record::EpochRecord& epoch : record.epochs) {
-    if (epoch.eval) seconds += epoch.eval->seconds;
-  }
-  return seconds;
-}
-
 std::string quality_of(const record::RunRecord& record, RunKind kind) {
   const auto& eval = kind == RunKind::kTune ? record.validation : record.eval;
   if (!eval) return "";
@@ -65,6 +56,9 @@ class Sweep {
   /// Marks what is done already.
   void survey() {
     for (SweepRun& run : plan_.runs) look_for(run);
+    for (round_ = 0; !plan_.tunings.empty() && tuning_ended(); ++round_) {
+      if (!refine()) break;
+    }
   }
   Plan take_plan() { return std::move(plan_); }
 
@@ -72,7 +66,8 @@ class Sweep {
     survey();
     write();
     run_all(runs_of({RunKind::kPhase}));
-    tune();
+    if (tuned_) tell_reused(runs_of({RunKind::kTune}));
+    if (!tuned_) tune();
     run_all(rows_by_seed());
     const bool stopped = stopping_;
     head_.state = stopped ? "stopped" : "finished";
@@ -123,28 +118,37 @@ class Sweep {
 
   // ---- tuning
 
+  bool tuning_ended() const {
+    return std::all_of(plan_.runs.begin(), plan_.runs.end(),
+                       [](const SweepRun& run) { return run.kind != RunKind::kTune || run.ended(); });
+  }
+
+  /// After a round: chooses, and adds finer values where that is asked for. False: it is over, and the rows
+  /// have their values.
+  bool refine() {
+    bool more = false;
+    for (Tuning& tuning : plan_.tunings) {
+      take_scores(tuning);
+      tuning.choose();
+      if (round_ >= experiment_.tune->refine) continue;
+      const size_t before = plan_.runs.size();
+      for (const double value : finer_values(tuning)) plan_.add_trial(experiment_, tuning, value, true);
+      for (size_t i = before; i < plan_.runs.size(); ++i) look_for(plan_.runs[i]);
+      more = more || plan_.runs.size() > before;
+    }
+    if (more) return true;
+    for (const Tuning& tuning : plan_.tunings) conclude_tuning(tuning);
+    tuned_ = true;
+    return false;
+  }
+
   void tune() {
-    if (plan_.tunings.empty()) return;
-    for (int64_t round = 0; !stopping_; ++round) {
+    for (bool more = !plan_.tunings.empty(); more; ++round_) {
       run_all(runs_of({RunKind::kTune}));
       if (stopping_) return;
-      bool more = false;
-      for (Tuning& tuning : plan_.tunings) {
-        take_scores(tuning);
-        tuning.choose();
-        if (round >= experiment_.tune->refine) continue;
-        const size_t before = plan_.runs.size();
-        for (const double value : finer_values(tuning)) plan_.add_trial(experiment_, tuning, value, true);
-        more = more || plan_.runs.size() > before;
-      }
-      if (!more) break;
-      for (SweepRun& run : plan_.runs) {
-        if (run.kind == RunKind::kTune && !run.ended()) look_for(run);
-      }
+      more = refine();
       write();
     }
-    for (const Tuning& tuning : plan_.tunings) conclude_tuning(tuning);
-    write();
   }
 
   void take_scores(Tuning& tuning) {
@@ -213,7 +217,7 @@ class Sweep {
       run.other_version = found.other_version;
       book_.note(run.folder, inputs);
       accept(run, *found.record);
-      run.seconds = seconds_of(*found.record);
+      run.seconds = found.seconds;
       outlook_.took(run, run.seconds);
       return true;
     }
@@ -384,7 +388,11 @@ class Sweep {
   void conclude(SweepRun& run, const Ending& ending, double seconds) {
     changed_ = true;
     run.seconds = seconds;
-    for (const std::string& note : ending.notes) {
+    for (std::string note : ending.notes) {
+      // Of a phase's folder people know the phase.
+      const std::string start = run.start ? (plan_.out / plan_.runs[*run.start].folder).string() : "";
+      for (size_t at = note.find(start); !start.empty() && at != std::string::npos; at = note.find(start))
+        note.replace(at, start.size(), "phase " + plan_.runs[*run.start].row);
       if (notes_.insert(note).second) say(fmt::format("note: {}: {}", run.label(), note));
     }
     if (ending.exit_code == 0) {
@@ -506,8 +514,9 @@ class Sweep {
   SweepHead head_;
   std::vector<Active> active_;
   std::set<std::string> notes_;
-  bool stopping_ = false, changed_ = false, told_sides_ = false;
+  bool stopping_ = false, changed_ = false, told_sides_ = false, tuned_ = false;
   int first_failure_ = 0;
+  int64_t round_ = 0;  ///< of tuning
   Stopwatch since_written_, since_estimated_;
   std::optional<double> left_;
 };

@@ -47,21 +47,24 @@ void require_values(const Axis& axis) {
   }
 }
 
-/// What the strategy cannot use is for other rows, unless the row itself chose both.
-std::map<std::string, std::string> fit_to_strategy(spec::RunSpec& spec, const Settings& own) {
-  std::map<std::string, std::string> dropped;
+/// Why the strategy leaves no choice of a setting: it has the default alone.
+std::optional<std::string> no_choice(const spec::RunSpec& spec, const std::string& name) {
   const spec::StrategyInfo& info = spec::strategy_info(spec.strategy.name);
-  const auto chose_both = [&](const char* other) {
-    return find(own, "strategy.name") != nullptr && find(own, other) != nullptr;
-  };
-  if (info.one_worker && spec.comm.workers != 1 && !chose_both("comm.workers")) {
-    spec.comm.workers = 1;
-    dropped["comm.workers"] = fmt::format("{} has one worker", info.name);
-  }
-  const bool coded = spec::codec_info(spec.codec.name).packing != spec::Packing::kNone;
-  if (!info.takes_codec && coded && !chose_both("codec.name")) {
-    spec.codec.name = "none";
-    dropped["codec.name"] = fmt::format("{} takes no codec", info.name);
+  if (name == "comm.workers" && info.one_worker) return fmt::format("{} has one worker", info.name);
+  if (name == "codec.name" && !info.takes_codec) return fmt::format("{} takes no codec", info.name);
+  return std::nullopt;
+}
+
+/// What the strategy cannot use is for other rows, unless the row itself chose both. What was dropped.
+std::set<std::string> fit_to_strategy(spec::RunSpec& spec, const Settings& own) {
+  std::set<std::string> dropped;
+  const std::map<std::string, bool> used{{"comm.workers", spec.comm.workers != 1},
+                                         {"codec.name", spec.codec.name != "none"}};
+  for (const auto& [name, given] : used) {
+    const bool chose_both = find(own, "strategy.name") != nullptr && find(own, name) != nullptr;
+    if (!given || chose_both || !no_choice(spec, name)) continue;
+    spec::set_to_defaults(spec, {name});
+    dropped.insert(name);
   }
   return dropped;
 }
@@ -85,17 +88,17 @@ class Maker {
     const auto dropped = fit_to_strategy(made.spec, layers_.own);
     std::vector<std::string> unheeded;
     const auto why_not = [&](const std::string& name) {
-      const auto found = dropped.find(name);
-      std::optional<std::string> why =
-          found != dropped.end() ? std::optional(found->second) : spec::no_effect(made.spec, name);
-      if (why && found == dropped.end()) unheeded.push_back(name);
+      if (dropped.contains(name)) return no_choice(made.spec, name);
+      const auto why = spec::no_effect(made.spec, name);
+      if (why) unheeded.push_back(name);
       return why;
     };
     for (const Setting& setting : layers_.shared) heed_.note(setting.name, why_not(setting.name));
     for (const Setting& setting : layers_.own) own_heed_.note(setting.name, why_not(setting.name));
     for (const Setting& setting : layers_.last) heed_.note(setting.name, why_not(setting.name));
     for (const Setting& setting : axis_values) {
-      const auto why = why_not(setting.name);
+      const auto forced = no_choice(made.spec, setting.name);
+      const auto why = forced ? forced : why_not(setting.name);
       heed_.note(setting.name, why);
       if (!why) made.axes.push_back(setting);
     }

@@ -96,8 +96,8 @@ Experiment::Target read_target(const Json& table) {
     return {text("target", "measure", table["measure"]), number("target", "value", table["value"])};
   }
   if (table.size() != 1) throw ConfigError("target: give one measure, accuracy = 0.8");
-  const auto& [key, value] = *table.items().begin();
-  return {key, number("target", key, value)};
+  const auto only = table.begin();
+  return {only.key(), number("target", only.key(), only.value())};
 }
 
 /// Reads [compare]; whether it asks for controls.

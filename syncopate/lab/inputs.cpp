@@ -109,6 +109,7 @@ std::optional<Fingerprints> InputBook::of_run(const std::string& folder) const {
 }
 
 void InputBook::note(const std::string& folder, const Fingerprints& inputs) {
+  if (inputs.empty() && !book_->at("runs").contains(folder)) return;
   Json& entry = (*book_)["runs"][folder];
   const Json fresh = inputs.empty() ? Json::object() : Json(inputs);
   if (entry == fresh) return;

@@ -26,7 +26,7 @@ class InputBook {
 
   /// As they are now; throws DataError where a file cannot be read.
   Fingerprints now(const spec::RunSpec& spec);
-  /// What the run in this folder (relative to the sweep's) read; none: not known.
+  /// What the run in this folder (relative to the sweep's) read; none: not known, or nothing.
   std::optional<Fingerprints> of_run(const std::string& folder) const;
   /// Notes that the run in this folder read these.
   void note(const std::string& folder, const Fingerprints& inputs);

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
@@ -90,6 +91,28 @@ class Sweep {
     std::unique_ptr<RunInProgress> process;
     std::vector<int> cores;
     Stopwatch clock{};
+    /// Its steps when they were first and last heard of, and when that was.
+    RunInProgress::Steps first{}, last{};
+    double first_at = 0, last_at = 0;
+
+    void listen() {
+      const auto steps = process->steps();
+      if (!steps || steps->done == last.done) return;
+      last = *steps;
+      last_at = clock.seconds();
+      if (first.of > 0) return;
+      first = last;
+      first_at = last_at;
+    }
+    std::string progress() const {
+      return last.of > 0 ? fmt::format(", step {}/{}", last.done, last.of) : "";
+    }
+    /// By its steps since the first; none: too few are known.
+    std::optional<double> seconds_left() const {
+      if (last.done <= first.done) return std::nullopt;
+      const double each = (last_at - first_at) / static_cast<double>(last.done - first.done);
+      return std::max(0.0, static_cast<double>(last.of - last.done) * each - (clock.seconds() - last_at));
+    }
   };
 
   // ---- what is to be done
@@ -240,7 +263,7 @@ class Sweep {
     if (before == former_.end() || before->second.state != name_of(RunState::kDiverged)) return false;
     if (before->second.version != program_version() || before->second.commit != program_commit())
       return false;
-    if (book_.of_run(run.folder) != inputs) return false;
+    if (book_.of_run(run.folder).value_or(Fingerprints()) != inputs) return false;
     run.state = RunState::kDiverged;
     run.reused = true;
     run.exit_code = before->second.exit_code;
@@ -334,12 +357,8 @@ class Sweep {
     if (!run.timed()) return true;
     const bool shares = 2 * need <= options_.cores.size() && run.spec.compute.device == "cpu";
     if (!shares) cores.clear();  // it has the machine to itself
-    if (!told_sides_) {
-      told_sides_ = true;
-      say(shares ? "rows run side by side, each on cores of its own; their timing is marked"
-                 : fmt::format("rows run one after another: each needs {} of {} cores", need,
-                               options_.cores.size()));
-    }
+    if (!shares && !active_.empty() && !std::exchange(told_turns_, true))
+      say(fmt::format("rows take turns: each needs {} of {} cores", need, options_.cores.size()));
     return active_.empty() || (shares && pinned);
   }
 
@@ -360,6 +379,8 @@ class Sweep {
       fail(run, RunState::kFailed, static_cast<int>(error.code()), error.what());
       return;
     }
+    if (run.timed() && !active_.empty() && !std::exchange(told_sides_, true))
+      say("rows run side by side, each on cores of its own; their timing is marked");
     for (const Active& each : active_) plan_.runs[each.index].alone = false;
     run.alone = active_.empty();
     const Launch launch{.spec = run.spec,
@@ -459,9 +480,8 @@ class Sweep {
     }
     if (left_) details.push_back(duration_for_people(*left_) + " left");
     for (Active& each : active_) {
-      const auto steps = each.process->steps();
-      details.push_back(plan_.runs[each.index].label() +
-                        (steps ? fmt::format(", step {}/{}", steps->done, steps->of) : ""));
+      each.listen();
+      details.push_back(plan_.runs[each.index].label() + each.progress());
     }
     progress_.expect(static_cast<int64_t>(plan_.runs.size()));
     progress_.update(ended, ended, details);
@@ -477,18 +497,11 @@ class Sweep {
       left += *expected / (run.timed() ? 1 : std::max(1, options_.jobs));
     }
     double longest = 0;
-    for (Active& each : active_) {
-      const double passed = each.clock.seconds();
-      const auto steps = each.process->steps();
+    for (const Active& each : active_) {
+      const auto by_steps = each.seconds_left();
       const auto expected = outlook_.expected(plan_.runs[each.index]);
-      if (steps && steps->done > 0) {
-        longest = std::max(longest, passed * static_cast<double>(steps->of - steps->done) /
-                                        static_cast<double>(steps->done));
-      } else if (expected) {
-        longest = std::max(longest, *expected - passed);
-      } else {
-        return std::nullopt;
-      }
+      if (!by_steps && !expected) return std::nullopt;
+      longest = std::max(longest, by_steps ? *by_steps : *expected - each.clock.seconds());
     }
     return left + longest;
   }
@@ -514,7 +527,7 @@ class Sweep {
   SweepHead head_;
   std::vector<Active> active_;
   std::set<std::string> notes_;
-  bool stopping_ = false, changed_ = false, told_sides_ = false, tuned_ = false;
+  bool stopping_ = false, changed_ = false, told_sides_ = false, told_turns_ = false, tuned_ = false;
   int first_failure_ = 0;
   int64_t round_ = 0;  ///< of tuning
   Stopwatch since_written_, since_estimated_;

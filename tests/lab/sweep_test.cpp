@@ -295,7 +295,7 @@ TEST_F(SweepLogic, RowsGoSideBySideOnlyOnCoresOfTheirOwn) {
   sweep("[settings]\nclip=0.5\n[axes]\nlr=[0.1,0.2]\n[[row]]\nstrategy=\"single\"\nthreads=2\n", options);
   EXPECT_EQ(runner_.most_at_once, 1u) << "the foil: each needs both";
   EXPECT_EQ(written()["runs"][0]["alone"], true);
-  EXPECT_NE(said_.find("rows run one after another: each needs 2 of 2 cores"), std::string::npos) << said_;
+  EXPECT_NE(said_.find("rows take turns: each needs 2 of 2 cores"), std::string::npos) << said_;
 }
 
 TEST_F(SweepLogic, TuningGoesSideBySideAnywhere) {

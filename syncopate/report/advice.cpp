@@ -13,6 +13,18 @@ namespace {
 
 using Arms = std::vector<const ArmResult*>;
 
+constexpr size_t kMostTold = 4;  // a paragraph, not a list: the table has the rest
+
+/// Sentences, one after the other.
+struct Text {
+  std::string all{};
+
+  template <typename... Args>
+  void say(fmt::format_string<Args...> sentence, Args&&... args) {
+    all += (all.empty() ? "" : " ") + fmt::format(sentence, std::forward<Args>(args)...);
+  }
+};
+
 /// Advice about arms that learn the same from the same data.
 class GroupAdvice {
  public:
@@ -31,6 +43,7 @@ class GroupAdvice {
     if (base_ != nullptr) {
       const ArmResult* measured = results.arm(base_->speed_against);
       slow_ = measured == nullptr ? base_ : measured;
+      stolen_ = stolen();
     }
   }
 
@@ -80,7 +93,7 @@ class GroupAdvice {
     if (&arm == slow_ || !timed_fairly(arm) || !timed_fairly(*slow_)) return false;
     // One run says something of speed, if the step is large: thousands of steps are behind it.
     const double least = arm.speedup.n > 1 ? arm.speedup.low : arm.speedup.mean / 1.1;
-    return least * (1 - stolen()) > 1;
+    return least * (1 - stolen_) > 1;
   }
 
   double loss_limit() const { return tolerated_loss(results_.measure, base_->quality.mean); }
@@ -174,8 +187,8 @@ class GroupAdvice {
               .sentence = fmt::format(
                   "Undecided between {}: none loses quality, and their speeds ({} and {}) lie too close "
                   "for {}.",
-                  joined(names, "and"), times_text(winner->speedup.mean),
-                  times_text(fastest(rivals)->speedup.mean), seeds_text(winner->speedup.n)),
+                  some_of(names), times_text(winner->speedup.mean), times_text(fastest(rivals)->speedup.mean),
+                  seeds_text(winner->speedup.n)),
               .arm = winner->id,
               .rivals = ids(rivals)};
     }
@@ -250,79 +263,79 @@ class GroupAdvice {
   }
 
   std::string paragraph(const Advice& advice) const {
-    std::string text;
-    const auto say = [&](const std::string& sentence) { text += (text.empty() ? "" : " ") + sentence; };
+    Text text;
     int64_t least = std::numeric_limits<int64_t>::max(), most = 0;
     for (const ArmResult* arm : arms_) {
       least = std::min(least, arm->quality.n);
       most = std::max(most, arm->quality.n);
     }
-    say(fmt::format("{} arms were compared with {}, {} each.", arms_.size() - 1, base_->name,
-                    least == most ? seeds_text(most) : fmt::format("{} to {}", least, seeds_text(most))));
+    text.say(
+        "{} {} compared with {}, {}.", arms_.size() - 1, arms_.size() == 2 ? "arm was" : "arms were",
+        base_->name,
+        least == most ? seeds_text(most) + " each" : fmt::format("{} to {} each", least, seeds_text(most)));
     const ArmResult* chosen = results_.arm(advice.arm);
+    size_t told = 0;
     for (const ArmResult* arm : arms_) {
-      if (arm == base_ || arm == chosen || !arm->difference || arm->difference->n < 2) continue;
       const bool rival =
           std::find(advice.rivals.begin(), advice.rivals.end(), arm->id) != advice.rivals.end();
-      if (rival) continue;
+      if (arm == base_ || arm == chosen || rival || !arm->difference || arm->difference->n < 2) continue;
       const bool beyond = chosen != nullptr && faster(*arm) && arm->speedup.mean > chosen->speedup.mean;
+      const std::string times = times_text(arm->speedup.mean);
+      if (told == kMostTold) break;
+      const size_t before = text.all.size();
       if (beyond && is_worse(*arm)) {
-        say(fmt::format("{} is faster still ({}) but loses quality ({}).", arm->name,
-                        times_text(arm->speedup.mean), evidence(*arm)));
+        text.say("{} is faster still ({}) but loses quality ({}).", arm->name, times, evidence(*arm));
       } else if (beyond && !keeps_quality(*arm)) {
-        say(fmt::format("{} is faster still ({}), but whether it loses quality is open ({}); {}.", arm->name,
-                        times_text(arm->speedup.mean), evidence(*arm), needed(*arm)));
+        text.say("{} is faster still ({}), but whether it loses quality is open ({}); {}.", arm->name, times,
+                 evidence(*arm), needed(*arm));
       } else if (is_better(*arm)) {
-        say(fmt::format("{} is better in quality ({}) and {}.", arm->name, evidence(*arm), arm->words));
+        text.say("{} is better in quality ({}) and {}.", arm->name, evidence(*arm), arm->words);
       } else if (is_worse(*arm) && arm->has_flag("slower")) {
-        say(fmt::format("{} is both slower and worse ({}).", arm->name, evidence(*arm)));
+        text.say("{} is both slower and worse ({}).", arm->name, evidence(*arm));
       }
+      if (text.all.size() > before) ++told;
     }
-    std::vector<std::string> slower;
-    for (const ArmResult* arm : arms_) {
-      if (arm->has_flag("slower")) slower.push_back(arm->name);
+    if (const auto names = with("slower"); !names.empty())
+      text.say("Slower than {}: {}.", whom_, some_of(names));
+    if (const std::string more = caveats(); !more.empty()) text.say("{}", more);
+    return text.all;
+  }
+
+  /// Names of the arms that have the flag and are not left out.
+  std::vector<std::string> with(const char* code) const {
+    std::vector<std::string> names;
+    for (const ArmResult* arm : all_) {
+      if (!arm->excluded && arm->kind != "control" && arm->has_flag(code)) names.push_back(arm->name);
     }
-    if (!slower.empty()) say(fmt::format("Slower than {}: {}.", whom_, joined(slower, "and")));
-    const std::string more = caveats();
-    if (!more.empty()) say(more);
-    return text;
+    return names;
   }
 
   /// What readers must know before they act on it.
   std::string caveats() const {
-    std::string text;
-    const auto say = [&](const std::string& sentence) { text += (text.empty() ? "" : " ") + sentence; };
+    Text text;
+    size_t left_out = 0;
     for (const ArmResult* arm : all_) {
-      if (!arm->excluded) continue;
+      if (!arm->excluded || ++left_out > kMostTold) continue;
       const auto failed =
           std::find_if(arm->checks.begin(), arm->checks.end(), [](const Check& check) { return !check.ok; });
-      say(fmt::format("{} is left out: {}.", arm->name, failed->text));
+      text.say("{} is left out: {}.", arm->name, failed->text);
     }
-    const auto with = [&](const char* code) {
-      std::vector<std::string> names;
-      for (const ArmResult* arm : all_) {
-        if (!arm->excluded && arm->has_flag(code)) names.push_back(arm->name);
-      }
-      return names;
+    if (left_out > kMostTold) text.say("{} more are left out.", left_out - kMostTold);
+    const auto tell = [&](const char* code, const char* before, const char* after) {
+      if (const auto names = with(code); !names.empty()) text.say("{} {}{}", before, some_of(names), after);
     };
-    if (const auto names = with("collapsed"); !names.empty())
-      say(fmt::format("Seeds collapsed in {}: look at them before you trust a mean.", joined(names, "and")));
-    if (const auto names = with("rate-at-edge"); !names.empty())
-      say(fmt::format("The best rate of {} lies on the edge of what was tried.", joined(names, "and")));
-    if (const auto names = with("busy"); !names.empty())
-      say(fmt::format("The machine was busy while {} ran: repeat on a quiet one before you trust speeds.",
-                      joined(names, "and")));
-    if (const auto names = with("side-by-side"); !names.empty())
-      say(fmt::format("Speeds of {} do not count: other runs ran at the same time.", joined(names, "and")));
-    if (const auto names = with("other-version"); !names.empty())
-      say(fmt::format("Speeds of {} do not count: another version of the program made them.",
-                      joined(names, "and")));
-    return text;
+    tell("collapsed", "Seeds collapsed in", ": look at them before you trust a mean.");
+    tell("rate-at-edge", "The best rate lies on the edge of what was tried in", ".");
+    tell("busy", "The machine was busy while", " ran: repeat on a quiet one before you trust speeds.");
+    tell("side-by-side", "Speeds do not count, because other runs ran at the same time, of", ".");
+    tell("other-version", "Speeds do not count, because another version of the program made them, of", ".");
+    return text.all;
   }
 
   const Results& results_;
   Arms all_, arms_;
   const ArmResult *base_ = nullptr, *slow_ = nullptr;
+  double stolen_ = 0;
   std::string whom_;
 };
 

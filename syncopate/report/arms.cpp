@@ -10,7 +10,6 @@
 #include "syncopate/base/text.h"
 #include "syncopate/report/comparison.h"
 #include "syncopate/report/plain_text.h"
-#include "syncopate/report/plan.h"
 #include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 

@@ -5,7 +5,6 @@
 #include "syncopate/base/text.h"
 #include "syncopate/report/files.h"
 #include "syncopate/report/plain_text.h"
-#include "syncopate/report/plan.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {
@@ -84,7 +83,7 @@ std::string markdown_text(const Results& results) {
   text += "\n± is half of the 95 % interval of the mean over seeds.\n\n";
   for (const Remark& remark : remarks_of(results)) {
     std::vector<std::string> names;
-    for (const std::string& id : remark.arms) names.push_back("**" + escaped(results.arm(id)->name) + "**");
+    for (const size_t arm : remark.arms) names.push_back("**" + escaped(results.arms[arm].name) + "**");
     text += fmt::format("- {}: {}\n", some_of(names), escaped(remark.text));
   }
   for (const Note& note : results.notes) text += fmt::format("- {}\n", escaped(note.text));

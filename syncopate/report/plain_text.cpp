@@ -2,12 +2,22 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+
 namespace syncopate::report {
 
 std::string utf8(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
   while (!bytes.empty()) {
+    // Nearly all of it is ASCII, and goes over whole.
+    const size_t plain =
+        static_cast<size_t>(std::find_if(bytes.begin(), bytes.end(),
+                                         [](char c) { return static_cast<unsigned char>(c) >= 128; }) -
+                            bytes.begin());
+    text += bytes.substr(0, plain);
+    bytes.remove_prefix(plain);
+    if (bytes.empty()) break;
     utf8proc_int32_t character = -1;
     const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(bytes.data()),
                                          static_cast<utf8proc_ssize_t>(bytes.size()), &character);

@@ -6,6 +6,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/report/plain_text.h"
+#include "syncopate/report/words.h"
 
 namespace syncopate::report {
 namespace {
@@ -114,17 +115,6 @@ SweepData sweep_of(const fs::path& folder, const Json& json) {
 }
 
 }  // namespace
-
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr size_t kFew = 4;
-  std::string list;
-  const size_t count = names.size() > kFew + 1 ? kFew : names.size();
-  for (size_t i = 0; i < count; ++i) {
-    const bool last = i + 1 == names.size();
-    list += (i == 0 ? "" : last ? " and " : ", ") + names[i];
-  }
-  return count == names.size() ? list : list + fmt::format(" and {} more", names.size() - count);
-}
 
 SweepData planned_sweep(const fs::path& folder, const std::string& text) {
   try {

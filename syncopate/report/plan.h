@@ -14,7 +14,4 @@ SweepData planned_sweep(const std::filesystem::path& folder, const std::string& 
 /// The same of a folder of runs, or of one run's. Other folders in it are named in a note.
 SweepData found_runs(const std::filesystem::path& folder);
 
-/// Names in a sentence, the first few of many: "a, b, c and 12 more".
-std::string some_of(const std::vector<std::string>& names);
-
 }  // namespace syncopate::report

@@ -19,6 +19,7 @@
 #include "syncopate/report/plain_text.h"
 #include "syncopate/report/plan.h"
 #include "syncopate/report/traits.h"
+#include "syncopate/report/words.h"
 
 namespace syncopate::report {
 namespace {

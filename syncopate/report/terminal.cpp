@@ -7,14 +7,13 @@
 
 #include "syncopate/base/text.h"
 #include "syncopate/report/plain_text.h"
-#include "syncopate/report/plan.h"
 #include "syncopate/report/table.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {
 namespace {
 
-constexpr size_t kColumns = 100, kLongestName = 32;
+constexpr size_t kColumns = 100, kLongestName = 32, kMostArms = 100;
 
 std::string shortened(const std::string& name) {
   const std::string line = one_line(name);
@@ -64,28 +63,32 @@ std::string terminal_table(const Results& results) {
                                   : results.measure.label + (results.measure.percent ? " %" : "");
   Table table({"", "N", "n", measure, "difference", "speed-up", "ms", "comp.+exch.", "sent", "notes"});
   const std::vector<Remark> remarks = remarks_of(results);
-  for (const ArmResult& arm : results.arms) {
-    std::string marks;
-    for (size_t i = 0; i < remarks.size(); ++i) {
-      const auto& arms = remarks[i].arms;
-      if (std::find(arms.begin(), arms.end(), arm.id) != arms.end()) marks += fmt::format("[{}]", i + 1);
-    }
+  std::vector<std::string> marks(results.arms.size());
+  for (size_t i = 0; i < remarks.size(); ++i) {
+    for (const size_t arm : remarks[i].arms) marks[arm] += fmt::format("[{}]", i + 1);
+  }
+  const size_t shown = std::min(results.arms.size(), kMostArms);
+  for (size_t i = 0; i < shown; ++i) {
+    const ArmResult& arm = results.arms[i];
     const bool finished = arm.ms.known();
     table.add({shortened(arm.name), std::to_string(arm.workers), std::to_string(arm.quality.n),
                finished ? with_interval(results.measure, arm.quality) : arm.state, verdict_of(results, arm),
                finished ? times_text(arm.speedup.mean) : "",
                finished ? fmt::format("{:.1f}", arm.ms.mean) : "", parts_of(arm),
-               std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "", marks});
+               std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "", marks[i]});
   }
   std::string text = table.text();
+  if (shown < results.arms.size())
+    text +=
+        fmt::format("… and {} more: the page and results.csv have them all\n", results.arms.size() - shown);
   text += wrapped(
       "N workers, n seeds, ± half of a 95 % interval; ms of a step, in it "
       "compute and exchange that was waited "
       "for; sent by a worker in a step.");
   if (!remarks.empty()) text += "\n";
-  for (size_t i = 0; i < remarks.size(); ++i) {
+  for (size_t i = 0; i < remarks.size() && remarks[i].arms.front() < shown; ++i) {
     std::vector<std::string> names;
-    for (const std::string& id : remarks[i].arms) names.push_back(shortened(results.arm(id)->name));
+    for (const size_t arm : remarks[i].arms) names.push_back(shortened(results.arms[arm].name));
     text += wrapped(fmt::format("[{}] {}: {}", i + 1, some_of(names), remarks[i].text), 4);
   }
   if (!results.notes.empty()) text += "\n";

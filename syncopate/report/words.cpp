@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 namespace syncopate::report {
 namespace {
@@ -59,14 +59,24 @@ std::string joined(const std::vector<std::string>& names, const char* last) {
   return text;
 }
 
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kFew = 4;
+  if (names.size() <= kFew + 1) return joined(names, "and");
+  std::vector<std::string> few(names.begin(), names.begin() + kFew);
+  few.push_back(fmt::format("{} more", names.size() - kFew));
+  return joined(few, "and");
+}
+
 std::vector<Remark> remarks_of(const Results& results) {
   std::vector<Remark> remarks;
-  for (const ArmResult& arm : results.arms) {
+  std::unordered_map<std::string, size_t> places;
+  for (size_t i = 0; i < results.arms.size(); ++i) {
+    const ArmResult& arm = results.arms[i];
     const auto add = [&](const std::string& text) {
-      auto found = std::find_if(remarks.begin(), remarks.end(),
-                                [&](const Remark& remark) { return remark.text == text; });
-      if (found == remarks.end()) found = remarks.insert(found, {text, {}});
-      if (found->arms.empty() || found->arms.back() != arm.id) found->arms.push_back(arm.id);
+      const auto [found, fresh] = places.emplace(text, remarks.size());
+      if (fresh) remarks.push_back({text, {}});
+      std::vector<size_t>& arms = remarks[found->second].arms;
+      if (arms.empty() || arms.back() != i) arms.push_back(i);
     };
     for (const Check& check : arm.checks) {
       if (!check.ok) add("left out: " + check.text);

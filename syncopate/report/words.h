@@ -16,10 +16,13 @@ std::string seeds_text(int64_t seeds);                                        //
 std::string workers_text(int64_t workers);                                    ///< "one worker", "4 workers"
 std::string joined(const std::vector<std::string>& names, const char* last);  ///< "a, b and c"
 
+/// Names in a sentence, the first few of many: "a, b, c and 12 more".
+std::string some_of(const std::vector<std::string>& names);
+
 /// A failed check or a flag in a sentence, and the arms that it is about.
 struct Remark {
   std::string text{};
-  std::vector<std::string> arms{};  ///< their ids, in the order of the results
+  std::vector<size_t> arms{};  ///< their places in the results, in order
 };
 
 /// What tables say below their lines: a sentence that several arms share stands once.

@@ -102,16 +102,18 @@ void tell_settings_apart(Results& results, const std::vector<const RunData*>& ru
   std::vector<std::string> names;
   std::set<std::string> seen, varying;
   std::map<std::string, const std::string*> first;
+  std::map<std::string, size_t> counts;
   for (const RunData* run : runs) {
     for (const auto& [name, value] : run->files->settings) {
       if (seen.insert(name).second) names.push_back(name);
       const auto [at, fresh] = first.emplace(name, &value);
       if (!fresh && *at->second != value) varying.insert(name);
+      ++counts[name];
     }
   }
   for (const std::string& name : names) {
     if (says_nothing(name)) continue;
-    if (varying.contains(name)) {
+    if (varying.contains(name) || counts.at(name) < runs.size()) {
       results.varies.push_back(name);
     } else {
       results.common.emplace_back(name, *first.at(name));
@@ -169,6 +171,7 @@ void name_arms(Results& results) {
       if (values.size() < 2) continue;
       for (const size_t arm : group.second) {
         const std::string value = value_in(arm);
+        if (value.empty()) continue;
         results.arms[arm].name += setting == "comm.workers"
                                       ? fmt::format(", {} workers", value)
                                       : fmt::format(", {} {}", last_part(setting), value);

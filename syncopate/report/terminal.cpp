@@ -61,11 +61,12 @@ std::string terminal_table(const Results& results) {
   const std::string measure = results.measure.name.empty()
                                   ? "quality"
                                   : results.measure.label + (results.measure.percent ? " %" : "");
-  Table table({"", "N", "n", measure, "difference", "speed-up", "ms", "comp.+exch.", "sent", "notes"});
+  Table table({"", "N", "n", measure, "difference", "speed", "ms", "comp+exch", "sent", "notes"});
   const std::vector<Remark> remarks = remarks_of(results);
   std::vector<std::string> marks(results.arms.size());
   for (size_t i = 0; i < remarks.size(); ++i) {
-    for (const size_t arm : remarks[i].arms) marks[arm] += fmt::format("[{}]", i + 1);
+    for (const size_t arm : remarks[i].arms)
+      marks[arm] += fmt::format("{}{}", marks[arm].empty() ? "" : " ", i + 1);
   }
   const size_t shown = std::min(results.arms.size(), kMostArms);
   for (size_t i = 0; i < shown; ++i) {

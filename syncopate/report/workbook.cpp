@@ -1,7 +1,9 @@
 #include <xlsxwriter.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
@@ -64,6 +66,12 @@ void fill(lxw_workbook* book, lxw_format* bold, const Sheet& sheet) {
 void write_workbook(const std::filesystem::path& file, const Results& results) {
   std::filesystem::path beside = file;
   beside += ".part";
+  // The library would tell the terminal, too.
+  if (std::FILE* probe = std::fopen(beside.c_str(), "we")) {
+    std::fclose(probe);
+  } else {
+    throw DataError("cannot write {}: {}", utf8(file.string()), std::strerror(errno));
+  }
   lxw_workbook_options options{};
   options.constant_memory = LXW_TRUE;
   lxw_workbook* book = workbook_new_opt(beside.c_str(), &options);

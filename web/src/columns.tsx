@@ -10,6 +10,8 @@ export interface Column {
   head: string;
   unit?: string;
   number: boolean;
+  /** Left out on phones and paper; the arm's own window has it. */
+  minor?: boolean;
   sort: (arm: Arm) => Num | string;
   cell: (arm: Arm) => ComponentChildren;
   /** The same of one seed, where it has its own. */
@@ -41,6 +43,7 @@ function differenceColumn(model: Model, measure: Measure): Column {
     cell: (arm) => {
       const d = arm.difference;
       if (!d || !known(d.mean)) return arm.id === model.baseline?.id ? <span class="quiet">itself</span> : "–";
+      if (d.same) return <span class="quiet">the same</span>;
       return (
         <span class="with-whisker">
           <Whisker arm={arm} most={most} />
@@ -89,9 +92,9 @@ export function columnsOf(model: Model): Column[] {
       cell: (arm) => <>{ratio(arm.speedup?.mean)} {known(arm.speedup?.low) && <span class="quiet small">{ratio(arm.speedup.low)} to {ratio(arm.speedup.high)}</span>}</>,
       seed: (run, arm) => ratio(arm.speedup?.values[arm.runs.indexOf(run.id)] ?? run.speedup),
     },
-    { key: "efficiency", head: "efficiency", number: true, sort: (arm) => arm.efficiency, cell: (arm) => percent(arm.efficiency) },
+    { key: "efficiency", minor: true, head: "efficiency", number: true, sort: (arm) => arm.efficiency, cell: (arm) => percent(arm.efficiency) },
     {
-      key: "at_time", head: `${measure.label} at equal time`, unit: measure.percent ? "%" : undefined, number: true,
+      key: "at_time", minor: true, head: `${measure.label} at equal time`, unit: measure.percent ? "%" : undefined, number: true,
       sort: (arm) => arm.quality_at_time?.estimate.mean ?? null,
       cell: (arm) => <>{qualityNumber(arm.quality_at_time?.estimate.mean, measure)} <span class="quiet">{halfWidth(arm.quality_at_time?.estimate, measure)}</span></>,
     },
@@ -108,7 +111,7 @@ export function columnsOf(model: Model): Column[] {
       cell: (arm) => seconds(arm.train_seconds?.mean), seed: (run) => seconds(run.train_seconds),
     },
     {
-      key: "ms", head: "ms per iteration", number: true, sort: (arm) => arm.ms?.mean ?? null,
+      key: "ms", minor: true, head: "ms per iteration", number: true, sort: (arm) => arm.ms?.mean ?? null,
       cell: (arm) => (
         <>
           {significant(arm.ms?.mean)}
@@ -118,31 +121,34 @@ export function columnsOf(model: Model): Column[] {
       seed: (run) => significant(run.ms),
     },
     {
-      key: "rate", head: "examples/s", number: true, sort: (arm) => arm.examples_per_s?.mean ?? null,
+      key: "rate", minor: true, head: "examples/s", number: true, sort: (arm) => arm.examples_per_s?.mean ?? null,
       cell: (arm) => significant(arm.examples_per_s?.mean), seed: (run) => significant(run.examples_per_s),
     },
     {
-      key: "bytes", head: "sent per step", number: true, sort: (arm) => arm.bytes?.per_step ?? null,
+      key: "bytes", minor: true, head: "sent per step", number: true, sort: (arm) => arm.bytes?.per_step ?? null,
       cell: (arm) => bytes(arm.bytes?.per_step), seed: (run) => bytes(run.bytes_per_step),
     },
     {
-      key: "memory", head: "peak memory", number: true, sort: (arm) => arm.peak_memory,
+      key: "memory", minor: true, head: "peak memory", number: true, sort: (arm) => arm.peak_memory,
       cell: (arm) => bytes(arm.peak_memory), seed: (run) => bytes(run.peak_memory),
     },
     {
-      key: "price", head: "price", unit: model.arms.find((arm) => arm.price)?.price?.currency, number: true,
+      key: "price", minor: true, head: "price", unit: model.arms.find((arm) => arm.price)?.price?.currency, number: true,
       sort: (arm) => arm.price?.value ?? null, cell: (arm) => significant(arm.price?.value),
     },
     {
-      key: "noise", head: "noise scale", unit: "examples", number: true, sort: (arm) => arm.noise_scale,
+      key: "noise", minor: true, head: "noise scale", unit: "examples", number: true, sort: (arm) => arm.noise_scale,
       cell: (arm) => significant(arm.noise_scale, 2),
     },
     {
       key: "flags", head: "flags", number: false, sort: (arm) => (arm.excluded ? 100 : 0) + arm.flags.length,
-      cell: (arm) => (
+      cell: (arm) => (arm.excluded || arm.flags.length > 0) && (
         <>
-          {arm.excluded && <span class="flag bad">✗ left out</span>}
-          {arm.flags.map((flag) => <span class="flag warn" title={flag.text}>⚠ {flagName(flag.code)}</span>)}
+          {arm.excluded && <span class="flag bad whole">✗ left out</span>}
+          {arm.flags.map((flag) => {
+            const name = flagName(flag.code);
+            return <span key={flag.code} class={`flag warn ${name.length > 36 ? "" : "whole"}`} title={flag.text}>⚠ {name}</span>;
+          })}
         </>
       ),
     },

@@ -30,7 +30,7 @@ export function count(x: Num | undefined): string {
 }
 
 export function ratio(x: Num | undefined): string {
-  return known(x) ? `${significant(x, x >= 10 ? 3 : 2)}x` : missing;
+  return known(x) ? `${fixed(x, Math.abs(x) < 10 ? 2 : Math.abs(x) < 100 ? 1 : 0)}x` : missing;
 }
 
 export function percent(x: Num | undefined): string {

@@ -38,6 +38,8 @@ export interface Difference {
   sd: Num;
   n: number;
   decided: boolean;
+  /** The runs are bit for bit the same: there is nothing to decide. */
+  same?: boolean;
   better: boolean | null;
   seeds_needed: Num;
   against: string;

@@ -29,7 +29,7 @@ export function Facts({ facts }: { facts: [string, string | null | undefined][] 
   return (
     <dl class="facts">
       {given.map(([name, value]) => (
-        <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
+        <div key={name} class={name.length + (value?.length ?? 0) > 42 ? "long" : ""}><dt>{name}</dt><dd>{value}</dd></div>
       ))}
     </dl>
   );

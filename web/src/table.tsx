@@ -35,6 +35,10 @@ function compare(a: number | string | null, b: number | string | null, up: boole
   return up ? order : -order;
 }
 
+function cellClass({ number, minor }: Pick<Column, "number" | "minor">): string {
+  return `${number ? "number" : ""} ${minor ? "minor" : ""}`.trim();
+}
+
 interface Props {
   model: Model;
   openArm: (id: string) => void;
@@ -70,8 +74,8 @@ export function ArmTable({ model, openArm, openRun }: Props) {
     if (!next.delete(value)) next.add(value);
     return next;
   };
-  const head = (key: string, name: string, number: boolean, unit?: string) => (
-    <th key={key} scope="col" class={number ? "number" : ""} aria-sort={sort?.key === key ? (sort.up ? "ascending" : "descending") : "none"}>
+  const head = (key: string, name: string, number: boolean, unit?: string, minor?: boolean) => (
+    <th key={key} scope="col" class={cellClass({ number, minor })} aria-sort={sort?.key === key ? (sort.up ? "ascending" : "descending") : "none"}>
       <button type="button" class="sort" data-sort={key} onClick={() => sortBy(key, number)}>
         {name}{unit && <span class="quiet">, {unit}</span>}
         <span class="arrow" aria-hidden="true">{sort?.key === key ? (sort.up ? "▲" : "▼") : ""}</span>
@@ -108,12 +112,12 @@ export function ArmTable({ model, openArm, openRun }: Props) {
           {rows.length === model.arms.length ? plural(rows.length, "arm") : `${count(rows.length)} of ${plural(model.arms.length, "arm")}`}, {plural(model.results.runs.length, "run")}
         </p>
       </div>
-      <div class="scroll" tabIndex={0} role="region" aria-labelledby="table-title">
+      <div class="scroll" tabIndex={0} role="region" aria-label="The table, which scrolls sideways">
         <table class="arms">
           <thead>
             <tr>
               {head("name", "name", false)}
-              {columns.map((column) => head(column.key, column.head, column.number, column.unit))}
+              {columns.map((column) => head(column.key, column.head, column.number, column.unit, column.minor))}
             </tr>
           </thead>
           <tbody>
@@ -167,13 +171,16 @@ function ArmRows({ arm, model, columns, open, toggle, openArm, openRun }: Props 
             {arm.state !== "done" && <span class="state">{stateName(arm.state)}</span>}
           </span>
         </th>
-        {columns.map((column) => <td key={column.key} class={column.number ? "number" : ""} data-head={column.head}><div>{column.cell(arm)}</div></td>)}
+        {columns.map((column) => {
+          const content = column.cell(arm);
+          return <td key={column.key} class={cellClass(column)} data-head={column.head}>{content && <div>{content}</div>}</td>;
+        })}
       </tr>
       {runs.slice(0, mostSeeds).map((run) => (
         <tr key={run.id} class="seed-row">
           <th scope="row"><button type="button" class="link" onClick={() => openRun(run.id)}>seed {setting(run.seed)}</button>{run.state !== "done" && <span class="state">{stateName(run.state)}</span>}</th>
           {columns.map((column) => (
-            <td key={column.key} class={column.number ? "number" : ""} data-head={column.head}>{column.seed && <div>{column.seed(run, arm)}</div>}</td>
+            <td key={column.key} class={cellClass(column)} data-head={column.head}>{column.seed && <div>{column.seed(run, arm)}</div>}</td>
           ))}
         </tr>
       ))}

@@ -64,7 +64,7 @@ export function mark({ label, tip, arm, open, stop = true }: Mark) {
     show(null);
   };
   return {
-    ...(stop ? { tabIndex: 0 } : {}),
+    ...(stop ? { tabindex: 0 } : {}),
     role: open ? ("button" as const) : ("img" as const),
     "aria-label": label,
     "data-arm": arm,

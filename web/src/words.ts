@@ -6,6 +6,7 @@ import type { Arm, Measure, Parts, Run } from "./results";
 export function differenceWords(arm: Arm, measure: Measure): string {
   const d = arm.difference;
   if (!d || !known(d.mean)) return "";
+  if (d.same) return "the same in every seed";
   const text = `${difference(d.mean, measure)} ${halfWidth(d, measure)}${measure.percent ? " points" : ""}`.trim();
   if (d.decided) return text;
   return known(d.seeds_needed) ? `${text}: undecided, ${plural(d.seeds_needed, "seed")} would tell` : `${text}: undecided`;

@@ -75,7 +75,7 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
                 {...mark({ label: row.label, arm: row.arm.id, open: () => openArm(row.arm.id), tip: () => <ArmTip arm={row.arm} model={model} /> })}
               >
                 <rect class="row-hit" data-hit x={0} y={top + i * step} width={width} height={step} />
-                <text class="name" x={narrow ? 0 : side - 10} y={narrow ? y - 4 : y + 19} text-anchor={narrow ? "start" : "end"} font-weight={row.arm.id === best ? 700 : 400}>
+                <text class="name" aria-hidden="true" x={narrow ? 0 : side - 10} y={narrow ? y - 4 : y + 19} text-anchor={narrow ? "start" : "end"} font-weight={row.arm.id === best ? 700 : 400}>
                   {fitted(row.arm.name, narrow ? width : side - 10, 13, row.arm.id === best ? 700 : 400)}
                 </text>
                 {row.segments.map((segment) => {
@@ -86,7 +86,7 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
                 {known(row.outline) && row.outline > 0 && (
                   <rect class="hidden-part" x={x(0) + 0.75} y={y + 2} width={Math.max(1, x(row.outline) - x(0))} height={5} />
                 )}
-                <text class="context" x={x(Math.max(at, 0)) + 6} y={y + 19}>{row.end}</text>
+                <text class="context" aria-hidden="true" x={x(Math.max(at, 0)) + 6} y={y + 19}>{row.end}</text>
               </g>
             );
           })}

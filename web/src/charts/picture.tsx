@@ -219,7 +219,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
                 {!quiet && <circle r={12} class="hit" data-hit />}
                 <path d={shapePath(arm.family, size)} />
                 {arm.excluded && <line class="strike" x1={-9} y1={6} x2={9} y2={-6} />}
-                {number.has(arm.id) && <text class="number" x={9} y={-7}>{number.get(arm.id)}</text>}
+                {number.has(arm.id) && <text class="number" aria-hidden="true" x={9} y={-7}>{number.get(arm.id)}</text>}
               </g>
             );
           })}

@@ -41,17 +41,17 @@ export function TuningChart({ model, openArm }: { model: Model; openArm: (id: st
               {...mark({ label: words, arm: arm.id, tip: () => <p>{words}</p>, open: () => openArm(arm.id) })}
             >
               <rect class="row-hit" data-hit x={x0} y={y0} width={cell - 8} height={high - 6} />
-              <text class="name" x={x0 + 8} y={y0 + 13} font-size="12">{fitted(arm.name, cell - 24, 12)}</text>
+              <text class="name" aria-hidden="true" x={x0 + 8} y={y0 + 13} font-size="12">{fitted(arm.name, cell - 24, 12)}</text>
               <line class="grid" x1={x0 + 8} x2={x0 + cell - 30} y1={y0 + high - 28} y2={y0 + high - 28} />
               <polyline class="curve mean-line" points={points.map(({ value, mean }) => `${x(value)},${y(mean)}`).join(" ")} />
               {points.map(({ value, mean }) => <circle key={value} class="seed" cx={x(value)} cy={y(mean)} r={2.5} />)}
               {best && (
                 <g class={`mean ${tuning.edge ? "edge" : ""}`} transform={`translate(${x(best.value)},${y(best.mean)})`}>
                   <path d="M-5,0a5,5,0,1,0,10,0a5,5,0,1,0,-10,0" />
-                  <text class="context" x={8} y={-4}>{qualityNumber(best.mean, measure)}</text>
+                  <text class="context" aria-hidden="true" x={8} y={-4}>{qualityNumber(best.mean, measure)}</text>
                 </g>
               )}
-              <text class="context" x={best ? x(best.value) : x0 + 14} y={y0 + high - 14} text-anchor="middle">
+              <text class="context" aria-hidden="true" x={best ? x(best.value) : x0 + 14} y={y0 + high - 14} text-anchor="middle">
                 {significant(tuning.best, 2)}{tuning.edge ? " ⚠ edge" : ""}
               </text>
             </g>

@@ -111,10 +111,15 @@ class Browser:
         self.devtools("Emulation.setDeviceMetricsOverride",
                       {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
 
-    def picture(self, selector):
-        """The screenshot of an element: (width, height, rows of RGB or RGBA bytes, bytes in a pixel)."""
-        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
-        return pixels(base64.b64decode(self._command("GET", f"/element/{self.find(selector)}/screenshot")))
+    def picture(self, selector, scale=0.5):
+        """What an element looks like: (width, height, rows of RGB or RGBA bytes, bytes in a pixel)."""
+        box = self.run(
+            """const element = document.querySelector(arguments[0]);
+            element.scrollIntoView({block: 'center'});
+            const {x, y, width, height} = element.getBoundingClientRect();
+            return {x: x + scrollX, y: y + scrollY, width, height};""", selector)
+        shot = self.devtools("Page.captureScreenshot", {"format": "png", "clip": {**box, "scale": scale}})
+        return pixels(base64.b64decode(shot["data"]))
 
     def log(self, kind):
         return self._command("POST", "/se/log", {"type": kind})

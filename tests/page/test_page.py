@@ -32,7 +32,7 @@ title = "A page for {HOSTILE.replace('"', chr(92) + '"')}"
 task = "supersense"
 model = "bert-tiny"
 limit = 128
-test_limit = 64
+"task.test_limit" = 64
 max_length = 16
 global_batch = 32
 steps = 4
@@ -86,15 +86,15 @@ def call(*arguments):
     return done.stdout
 
 
-class Page(unittest.TestCase):
-    """One browser for all: to start it takes longer than to use it."""
+def setUpModule():
+    """One browser and one report for all: to make them takes longer than to use them."""
+    Page.made = Made()
+    unittest.addModuleCleanup(shutil.rmtree, Page.made.folder, True)
+    Page.browser = Browser()
+    unittest.addModuleCleanup(Page.browser.close)
 
-    @classmethod
-    def setUpClass(cls):
-        cls.made = Made()
-        cls.addClassCleanup(shutil.rmtree, cls.made.folder, True)
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
+
+class Page(unittest.TestCase):
 
     def setUp(self):
         self.browser.size(1440)

@@ -1,7 +1,7 @@
 // The first screen's words: the answer, what carries it, and what to trust.
 import { useState } from "preact/hooks";
 import { count, plural } from "./format";
-import type { Model } from "./model";
+import { append, type Model } from "./model";
 import type { Arm, Run } from "./results";
 import { checkName, flagName, runName } from "./words";
 
@@ -35,7 +35,7 @@ function chipsOf(model: Model): Chip[] {
   const flags = new Map<string, { arm: Arm; text: string }[]>();
   const checks = new Map<string, { fails: { arm: Arm; text: string }[]; nature: { arm: Arm; text: string }[]; ok: number }>();
   for (const arm of model.arms) {
-    for (const flag of arm.flags) flags.set(flag.code, [...(flags.get(flag.code) ?? []), { arm, text: flag.text }]);
+    for (const flag of arm.flags) append(flags, flag.code, { arm, text: flag.text });
     for (const check of arm.checks) {
       const of = checks.get(check.code) ?? { fails: [], nature: [], ok: 0 };
       checks.set(check.code, of);
@@ -74,7 +74,7 @@ export function Failures({ model, openRun }: { model: Model; openRun: (id: strin
   for (const run of model.results.runs) {
     if (run.state !== "failed" && run.state !== "killed" && run.state !== "diverged") continue;
     const why = run.message || `It ${run.state === "failed" ? "failed" : run.state === "killed" ? "was killed" : "diverged"}.`;
-    said.set(why, [...(said.get(why) ?? []), run]);
+    append(said, why, run);
   }
   if (said.size === 0) return null;
   const all = [...said.values()].reduce((sum, runs) => sum + runs.length, 0);

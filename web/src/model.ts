@@ -42,6 +42,23 @@ export function bySpeed(model: Model): Arm[] {
   return [...model.shown].sort((a, b) => (b.speedup?.mean ?? 0) - (a.speedup?.mean ?? 0));
 }
 
+/** The least and the greatest; of thousands, where Math.min(...values) would overflow the stack. */
+export function extent(values: Iterable<number>): [number, number] {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  return [low, high];
+}
+
+/** Adds to the list that a map keeps under a key. */
+export function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}
+
 /** All finite numbers of an estimate that a scale must hold. */
 export function reach(estimate: Estimate | null): number[] {
   if (!estimate) return [];

@@ -9,6 +9,10 @@ interface Shown {
 
 let show: (shown: Shown | null) => void = () => {};
 
+export function showTip(shown: Shown | null): void {
+  show(shown);
+}
+
 export function TipWindow() {
   const [shown, setShown] = useState<Shown | null>(null);
   const box = useRef<HTMLDivElement>(null);

@@ -1,4 +1,5 @@
 // Few ticks, a light grid, and the unit in words.
+import { extent } from "../model";
 import type { Measure } from "../results";
 
 export interface Scale {
@@ -66,11 +67,7 @@ export function YAxis({ scale, left, right, count, format, label, top }: YProps)
 /** The extent of the values with a little air, and at least as wide as `least`. */
 export function padded(values: number[], air = 0.08, least = 0): [number, number] {
   if (values.length === 0) return [0, 1];
-  let [low, high] = [Infinity, -Infinity];
-  for (const value of values) {
-    low = Math.min(low, value);
-    high = Math.max(high, value);
-  }
+  const [low, high] = extent(values);
   const wide = Math.max(high - low, least, Math.abs(high) * 1e-6, 1e-9);
   const [middle, half] = [(low + high) / 2, wide * (0.5 + air)];
   return [middle - half, middle + half];
@@ -78,5 +75,5 @@ export function padded(values: number[], air = 0.08, least = 0): [number, number
 
 /** Fractions of a point are rarely worth a look: an axis of quality spans at least this much. */
 export function leastSpan(measure: Measure, values: number[]): number {
-  return measure.percent ? 0.02 : 0.02 * Math.max(0, ...values.map(Math.abs));
+  return measure.percent ? 0.02 : 0.02 * Math.max(0, extent(values.map(Math.abs))[1]);
 }

@@ -1,6 +1,6 @@
 // What a worker sends in a step, by what it carries, and how much of the link that uses.
 import { bytes, byteUnit, compact, known, percent, qualityNumber, significant } from "../format";
-import { bySpeed, type Model } from "../model";
+import { bySpeed, extent, type Model } from "../model";
 import type { Arm, Bytes } from "../results";
 import { StackedBars, type Row } from "./bars";
 
@@ -47,7 +47,7 @@ export function BytesChart({ model, openArm }: { model: Model; openArm: (id: str
   const dear = rows.map(({ arm }) => ({ arm, point: perPoint(arm, model) })).filter((each): each is { arm: Arm; point: number } => each.point !== null && each.point > 0)
     .sort((a, b) => a.point - b.point);
   const [cheap, costly] = [dear[0], dear.at(-1)];
-  const most = Math.max(...rows.map(({ arm }) => arm.bytes?.per_step ?? 0));
+  const [, most] = extent(rows.map(({ arm }) => arm.bytes?.per_step ?? 0));
   const [unit, unitName] = byteUnit(most);
   const link = rows.map(({ arm }) => arm.bandwidth?.link_gbit).find(known);
   return (

@@ -2,7 +2,7 @@
 import { scaleLinear } from "d3-scale";
 import { line } from "d3-shape";
 import { familyClass, familyOf } from "../families";
-import { capital, compact, known, quality, seconds, significant } from "../format";
+import { capital, compact, count, known, quality, seconds, significant } from "../format";
 import { lineOf, meanLine, smoothed, type Line, type Model } from "../model";
 import type { Arm, Measure, Run } from "../results";
 import type { Cell } from "../save";
@@ -58,11 +58,12 @@ function rangeOf(lines: ArmLines[], goal: number | null, smallIsGood: boolean, m
 
 export function CurveChart({ model, what, openArm }: { model: Model; what: What; openArm: (id: string) => void }) {
   const { measure, target } = model.results;
-  const all = linesOf(model.shown, model, what);
+  const having = model.shown.filter((arm) => model.runsOf(arm).some((run) => (what === "quality" ? run.evals : run.curve)));
+  const all = linesOf(having.slice(0, mostNamed + mostFaint), model, what);
   // One evaluation at the end is no curve: the picture shows it.
   if (!all.some(({ seeds }) => seeds.examples.some((each) => each.x.length > 1))) return null;
   const named = all.slice(0, mostNamed);
-  const rest = all.slice(mostNamed, mostNamed + mostFaint);
+  const rest = all.slice(mostNamed);
   const goal = what === "quality" && target && target.measure === measure.name ? target.value : null;
   const split = model.results.runs.find((run) => run.evals)?.evals?.split ?? measure.split;
   const title = what === "quality" ? `${capital(measure.label)} over time and over examples` : "Training loss over time and over examples";
@@ -166,13 +167,13 @@ export function CurveChart({ model, what, openArm }: { model: Model; what: What;
         <>
           {domain[0] > 0 && <p>The axis does not start at zero, and the first steps may lie outside it.</p>}
           {said.length > 0 && <p>The target was reached by {said.slice(0, 6).join(", by ")}{said.length > 6 ? ` and ${said.length - 6} more` : ""}.</p>}
-          {all.length > mostNamed && <p>Named are the {mostNamed} that matter most; {all.length - mostNamed} more are grey{all.length > mostNamed + mostFaint ? ` (${mostFaint} of them drawn)` : ""}.</p>}
+          {having.length > mostNamed && <p>Named are the {mostNamed} that matter most; {count(having.length - mostNamed)} more are grey{having.length > mostNamed + mostFaint ? ` (${mostFaint} of them drawn)` : ""}.</p>}
           {model.results.omitted.curves > 0 && <p>The curves of {model.results.omitted.curves} runs were left out to keep the page small.</p>}
         </>
       }
       sheet={() => {
         const rows: Cell[][] = [];
-        for (const { arm } of all) {
+        for (const arm of having) {
           for (const run of model.runsOf(arm)) {
             const over = what === "quality" ? run.evals : run.curve;
             const ys = what === "quality" ? run.evals?.quality : run.curve?.loss;

@@ -1,9 +1,10 @@
 // The one picture: quality against speed-up. Every seed a dot, the mean larger, its interval a bar in both directions.
 import { scaleLinear, scaleLog } from "d3-scale";
+import { useRef } from "preact/hooks";
 import { familyClass, shapePath } from "../families";
 import { capital, compact, halfWidth, known, plural, quality, ratio } from "../format";
-import { reach, type Model } from "../model";
-import { mark } from "../tip";
+import { extent, reach, type Model } from "../model";
+import { mark, showTip } from "../tip";
 import type { Arm, Estimate, Num, Run } from "../results";
 import type { Sheet } from "../save";
 import { ArmTip, RunTip } from "../tips";
@@ -56,6 +57,38 @@ function Bar({ x1, x2, y1, y2 }: { x1: number; x2: number; y1: number; y2: numbe
   return <line class="interval" x1={x1} x2={x2} y1={y1} y2={y2} />;
 }
 
+/** Says what lies under the pointer where there are too many points for each to be an element. */
+function Finder({ spots, frame, model, openArm }: { spots: Spot[]; frame: Box; model: Model; openArm: (id: string) => void }) {
+  const probe = useRef<SVGCircleElement>(null);
+  const nearest = (event: MouseEvent): Spot | null => {
+    const area = (event.currentTarget as SVGRectElement).getBoundingClientRect();
+    const [px, py] = [event.clientX - area.left + frame.x, event.clientY - area.top + frame.y];
+    let [best, least] = [null as Spot | null, 12 * 12];
+    for (const spot of spots) {
+      const far = (spot.x - px) ** 2 + (spot.y - py) ** 2;
+      if (far < least) [best, least] = [spot, far];
+    }
+    return best;
+  };
+  const move = (event: MouseEvent) => {
+    const spot = nearest(event);
+    if (!spot || !probe.current) return showTip(null);
+    probe.current.setAttribute("cx", String(spot.x));
+    probe.current.setAttribute("cy", String(spot.y));
+    showTip({ at: probe.current, content: <ArmTip arm={spot.arm} model={model} /> });
+  };
+  const open = (event: MouseEvent) => {
+    const spot = nearest(event);
+    if (spot) openArm(spot.arm.id);
+  };
+  return (
+    <g data-hit aria-hidden="true">
+      <circle ref={probe} class="hit" r={4} cx={frame.x} cy={frame.y} />
+      <rect class="hit" {...frame} onMouseMove={move} onMouseLeave={() => showTip(null)} onClick={open} />
+    </g>
+  );
+}
+
 export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
   const { measure } = model.results;
   const bySpeedup = model.arms.some((arm) => known(arm.speedup?.mean));
@@ -67,7 +100,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
   const base = included.length > 0 ? included : plotted;
   const ys = base.flatMap((arm) => reach(arm.quality));
   const values = base.flatMap((arm) => reach(across(arm))).filter((x) => x > 0);
-  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const [least, most] = extent(values);
   const log = most / least > 14;
   const left = plotted.filter((arm) => arm.excluded);
   const dots = included.reduce((sum, arm) => sum + arm.runs.length, 0);
@@ -105,7 +138,7 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
     // What failed a check must not stretch the scale: it stands at the edge and says so.
     const nameOf = (arm: Arm) => shorten(arm.name, narrow ? 22 : 34) + (arm.excluded && beyond(arm) ? " (off the scale)" : "");
     const weightOf = (arm: Arm) => (arm.id === model.results.advice.arm ? 700 : 400);
-    const taken: Box[] = spots.map((spot) => ({ x: spot.x - 8, y: spot.y - 8, width: 16, height: 16 }));
+    const taken: Box[] = (many ? named : spots).map((spot) => ({ x: spot.x - 8, y: spot.y - 8, width: 16, height: 16 }));
     for (const { arm, x: cx, y: cy } of many ? [] : spots.filter(({ arm }) => !arm.excluded)) {
       const [q, s] = [arm.quality, across(arm)];
       if (q && known(q.low) && known(q.high)) {
@@ -143,16 +176,20 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
       );
     };
 
-    // Thousands of seeds are one path for each family: a point is a line of no length with a round end.
-    const dust = (of: Spot[]) => {
-      const paths = new Map<string, string>();
-      for (const { arm } of of) {
-        let path = paths.get(arm.family) ?? "";
+    // Thousands of points are two paths for each family, of means and of seeds: a point is a line of no length with a
+    // round end. The pointer finds the nearest.
+    const quiet = spots.filter(({ arm }) => !namedArms.has(arm.id));
+    const at = (px: number, py: number) => `M${px.toFixed(1)},${py.toFixed(1)}h0`;
+    const dust = () => {
+      const paths = new Map<string, { means: string; seeds: string }>();
+      for (const { arm, x: px, y: py } of quiet.filter((spot) => !spot.arm.excluded)) {
+        const path = paths.get(arm.family) ?? { means: "", seeds: "" };
+        paths.set(arm.family, path);
+        path.means += at(px, py);
         arm.quality?.values.forEach((value, i) => {
           const along = across(arm)?.values[i];
-          if (known(value) && known(along)) path += `M${x(along).toFixed(1)},${y(value).toFixed(1)}h0`;
+          if (known(value) && known(along)) path.seeds += at(x(along), y(value));
         });
-        paths.set(arm.family, path);
       }
       return [...paths];
     };
@@ -187,36 +224,37 @@ export function Picture({ model, openArm, openRun }: { model: Model } & Opens) {
             const near = place.x > spot.x ? place.x - 2 : place.x + w < spot.x ? place.x + w + 2 : spot.x;
             return <line key={place.key} class="leader" data-arm={place.key} x1={spot.x} y1={spot.y} x2={near} y2={place.y} />;
           })}
-          {many && dust(spots.filter(({ arm }) => !arm.excluded && !namedArms.has(arm.id))).map(([family, path]) => (
-            <path key={family} class={`dust ${familyClass(family)}`} d={path} />
+          {dust().map(([family, { means, seeds }]) => (
+            <g key={family} class={familyClass(family)}>
+              <path class="dust seeds" d={seeds} />
+              <path class="dust" d={means} />
+            </g>
           ))}
-          {spots.map(({ arm, x: cx, y: cy }) => {
+          {quiet.length > 0 && <Finder spots={quiet} frame={frame} model={model} openArm={openArm} />}
+          {named.map(({ arm, x: cx, y: cy }) => {
             const s = across(arm);
             const q = arm.quality;
-            const quiet = many && !namedArms.has(arm.id);
             if (arm.excluded) return null;
             return (
-              <g key={arm.id} class={`arm ${familyClass(arm.family)} ${quiet ? "faint" : ""}`} data-arm={arm.id}>
-                {!quiet && q && known(q.low) && known(q.high) && <Bar x1={cx} x2={cx} y1={y(q.low)} y2={y(q.high)} />}
-                {!quiet && s && known(s.low) && known(s.high) && <Bar x1={x(s.low)} x2={x(s.high)} y1={cy} y2={cy} />}
-                {!quiet && model.runsOf(arm).map((run, i) => dot(arm, run, q?.values[i] ?? null, s?.values[i] ?? null, i))}
+              <g key={arm.id} class={`arm ${familyClass(arm.family)}`} data-arm={arm.id}>
+                {q && known(q.low) && known(q.high) && <Bar x1={cx} x2={cx} y1={y(q.low)} y2={y(q.high)} />}
+                {s && known(s.low) && known(s.high) && <Bar x1={x(s.low)} x2={x(s.high)} y1={cy} y2={cy} />}
+                {model.runsOf(arm).map((run, i) => dot(arm, run, q?.values[i] ?? null, s?.values[i] ?? null, i))}
               </g>
             );
           })}
-          {spots.map(({ arm, x: cx, y: cy }) => {
-            const quiet = many && !namedArms.has(arm.id);
-            const best = arm.id === model.results.advice.arm;
-            const size = quiet ? 26 : best ? 190 : 110;
+          {named.map(({ arm, x: cx, y: cy }) => {
+            const size = arm.id === model.results.advice.arm ? 190 : 110;
             return (
               <g
-                key={arm.id} class={`arm mean ${familyClass(arm.family)} ${arm.excluded ? "excluded" : ""} ${quiet ? "faint" : ""}`}
+                key={arm.id} class={`arm mean ${familyClass(arm.family)} ${arm.excluded ? "excluded" : ""}`}
                 transform={`translate(${cx},${cy})`} data-point={arm.id}
                 {...mark({
-                  label: describe(arm, model, bySpeedup ? "speedup" : "rate"), arm: arm.id, stop: !quiet,
+                  label: describe(arm, model, bySpeedup ? "speedup" : "rate"), arm: arm.id,
                   tip: () => <ArmTip arm={arm} model={model} />, open: () => openArm(arm.id),
                 })}
               >
-                {!quiet && <circle r={12} class="hit" data-hit />}
+                <circle r={12} class="hit" data-hit />
                 <path d={shapePath(arm.family, size)} />
                 {arm.excluded && <line class="strike" x1={-9} y1={6} x2={9} y2={-6} />}
                 {number.has(arm.id) && <text class="number" aria-hidden="true" x={9} y={-7}>{number.get(arm.id)}</text>}

@@ -2,7 +2,7 @@
 import { scaleLinear } from "d3-scale";
 import { familyClass, shapePath } from "../families";
 import { compact, known, percent, ratio } from "../format";
-import type { Model } from "../model";
+import { append, extent, type Model } from "../model";
 import type { Arm, ScalingPoint } from "../results";
 import { mark } from "../tip";
 import { ArmTip } from "../tips";
@@ -34,7 +34,7 @@ function seriesOf(points: ScalingPoint[], model: Model): Series[] {
     if (!of || of.excluded || !known(faster) || seen.has(point.arm)) continue;
     seen.add(point.arm);
     const name = of.codec && of.codec !== "none" ? `${of.strategy} + ${of.codec}` : of.strategy;
-    groups.set(name, [...(groups.get(name) ?? []), { ...point, of, faster }]);
+    append(groups, name, { ...point, of, faster });
   }
   // One worker is where every line begins, whatever it is called.
   const origin = [...groups.values()].flat().find((spot) => spot.workers === 1 && spot.of.family === "single");
@@ -67,8 +67,8 @@ export function ScalingChart({ model, openArm }: { model: Model; openArm: (id: s
           const y0 = stacked ? i * block : 0;
           const right = x0 + each - left - margin;
           const spots = series.flatMap((one) => one.spots);
-          const workers = Math.max(...spots.map((spot) => spot.workers));
-          const most = Math.max(workers, ...spots.map((spot) => spot.faster));
+          const [, workers] = extent(spots.map((spot) => spot.workers));
+          const most = Math.max(workers, extent(spots.map((spot) => spot.faster))[1]);
           const x = scaleLinear().domain([0, workers]).range([x0, right]);
           const y = scaleLinear().domain([0, most]).range([y0 + top + high, y0 + top]);
           const named = names(series);

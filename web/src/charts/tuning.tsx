@@ -2,7 +2,7 @@
 import { scaleLinear, scaleLog } from "d3-scale";
 import { familyClass } from "../families";
 import { capital, known, quality, qualityNumber, significant } from "../format";
-import type { Model } from "../model";
+import { extent, type Model } from "../model";
 import { mark } from "../tip";
 import { padded } from "./axes";
 import { Drawing, Figure } from "./figure";
@@ -19,7 +19,7 @@ export function TuningChart({ model, openArm }: { model: Model; openArm: (id: st
   });
   if (tuned.length === 0) return null;
   const all = tuned.flatMap(({ points }) => points);
-  const rates = all.map(({ value }) => value);
+  const rates = extent(all.map(({ value }) => value));
   const scores = padded(all.map(({ mean }) => mean), 0.1);
 
   const draw = (width: number) => {
@@ -31,7 +31,7 @@ export function TuningChart({ model, openArm }: { model: Model; openArm: (id: st
       <Drawing width={width} height={Math.ceil(shown.length / columns) * high} label="Quality against learning rate, by arm">
         {shown.map(({ arm, points, tuning }, i) => {
           const [x0, y0] = [(i % columns) * cell, Math.floor(i / columns) * high];
-          const x = scaleLog().domain([Math.min(...rates), Math.max(...rates)]).range([x0 + 14, x0 + cell - 40]);
+          const x = scaleLog().domain(rates).range([x0 + 14, x0 + cell - 40]);
           const y = scaleLinear().domain(scores).range(measure.higher_is_better ? [y0 + high - 38, y0 + 38] : [y0 + 38, y0 + high - 38]);
           const best = points.find(({ value }) => value === tuning.best);
           const words = `${arm.name}: best rate ${significant(tuning.best)}, ${quality(best?.mean, measure)}${tuning.edge ? `, the ${tuning.edge === "low" ? "lowest" : "highest"} that was tried` : ""}`;

@@ -421,8 +421,10 @@ class Live(Page):
             [options.program, "train", "--task", "supersense", "--model", "bert-tiny", "--strategy", "ddp", "--workers", "2",
              "--set", "task.limit=2000", "--set", "task.test_limit=64", "--global-batch", "32", "--steps", "4000", "--seed", "1",
              "--out", str(runs / "one")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        watch = subprocess.Popen([options.program, "watch", str(runs), "--port", "0"], stdout=subprocess.PIPE, text=True)
+        watch = None
         try:
+            wait_for("the run to begin", (runs / "one" / "spec.json").exists, 25)
+            watch = subprocess.Popen([options.program, "watch", str(runs), "--port", "0"], stdout=subprocess.PIPE, text=True)
             address = next((found[0] for line in watch.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+/", line))), None)
             self.assertIsNotNone(address, "watch printed no address")
             self.browser.open(address)
@@ -432,14 +434,15 @@ class Live(Page):
             self.assertIsNone(train.poll(), "the run ended before it was seen")
             wait_for("a curve", lambda: self.browser.run("return document.querySelectorAll('#loss-curves .mean-line').length"), 10)
         finally:
-            for process in (watch, train):
+            for process in filter(None, (watch, train)):
                 process.terminate()
                 try:
                     process.wait(15)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait(5)
-            watch.stdout.close()
+            if watch:
+                watch.stdout.close()
 
 
 def main():

@@ -6,7 +6,6 @@ import re
 import statistics
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,16 +22,6 @@ def add_peer_options(parser):
     shared = Path(os.environ.get("SYNCOPATE_SHARED", ROOT.parent / "shared"))
     parser.add_argument("--peer", default=shared / "peers/torch_peer.py", type=Path)
     parser.add_argument("--python", default="/usr/bin/python3")
-
-
-def add_recipe_options(parser, out, workers, seeds):
-    """For benchmarks that train to the end, many runs in one folder."""
-    parser.add_argument("--out", default=out, type=Path)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", default="fp32")
-    parser.add_argument("--workers", default=workers, type=int)
-    parser.add_argument("--seeds", default=seeds)
-    parser.add_argument("--jobs", default=1, type=int, help="runs at a time")
 
 
 def pick(text, separator, known, what):
@@ -73,25 +62,6 @@ def machine(step_program):
 def peer_environment(core, **more):
     """The threads and the kernels that ours have."""
     return dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", **({"OPENBLAS_CORETYPE": core} if core else {}), **more)
-
-
-def train(options, arguments, out):
-    """`syncopate train` into the folder `out`, its words in a file beside it. What went wrong, in a line, or nothing."""
-    command = [str(options.build / "syncopate"), "train", "--out", str(out), "--workers", str(options.workers), "--device",
-               options.device, "--precision", options.precision, *arguments]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    (out.parent / f"{out.name}.log").write_text(" ".join(command) + "\n" + done.stderr)
-    if done.returncode == 0:
-        return ""
-    return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(done.returncode)
-
-
-def side_by_side(jobs, work, count):
-    """work(job) for every job, `count` at a time; says what each returns, if anything."""
-    with ThreadPoolExecutor(count) as pool:
-        for complaint in pool.map(work, jobs):
-            if complaint:
-                print(complaint, file=sys.stderr, flush=True)
 
 
 def result_of(folder):

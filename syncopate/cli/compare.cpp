@@ -85,6 +85,7 @@ int compare(const CompareArguments& arguments) {
     throw ConfigError("{} is in use by {}; wait until that is done, stop it, or choose another --out",
                       folder.string(), holder);
   }
+  tell("watch: syncopate watch {}", shell_word(folder.string()));
   catch_interrupts();
   ::signal(SIGTSTP, on_pause);
   const auto runner = lab::process_runner();

@@ -288,6 +288,7 @@ class Worker {
                     setup.validation ? fmt::format(", {} validation", setup.validation->size()) : "",
                     setup.test->size(), spec_.examples_per_step() / (free ? workers() : 1),
                     free ? "update" : "step", steps, free ? "update" : "step", folder_.path.string()));
+    recorder.say("watch: syncopate watch " + shell_word(folder_.path.string()));
     for (const std::string& note : notes_) recorder.say(note_line(note));
     for (const std::string& note : setup.notes) recorder.say(note_line(note));
     if (const std::string note = spec::rare_averages(spec_, steps); !note.empty())

@@ -294,6 +294,40 @@ TEST_F(CommandLine, CompareRunsRowsAndSkipsFinishedOnes) {
   EXPECT_NE(again.err.find("done before"), std::string::npos) << again.err;
 }
 
+TEST_F(CommandLine, CompareGoesOnPastARunThatIsLostAndRepeatsIt) {
+  const std::string settings =
+      "[settings]\ntask = \"sst2\"\ndata = \"{words}\"\nglobal_batch = 8\nmax_length = 16\n"
+      "steps = 4\nthreads = 1\nworkers = 2\n";
+  const std::string rows =
+      "[[row]]\nname = \"lost\"\nstrategy = \"ddp\"\ncomm.fault = \"1:2:forward:kill\"\n"
+      "[[row]]\nname = \"fine\"\nstrategy = \"single\"\n";
+  write_text(folder_ / "x.toml", "[data]\nwords = \"\"\n" + settings + rows);
+  const Words compare{"compare", folder_ / "x.toml", "--out", folder_ / "runs"};
+  expect_complaint(run(compare), 3, "say where it is with --data words=PATH");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs")) << "nothing ran";
+  Words words = compare;
+  words.insert(words.end(), {"--data", "words=" + data_, "--set", "seed=3"});
+  Words dry = words;
+  dry.push_back("--dry-run");
+  const CommandResult listed = run(dry);
+  EXPECT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_NE(listed.out.find("2 runs, 0 done"), std::string::npos) << listed.out;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs")) << "it leaves nothing behind";
+  const CommandResult first = run(words);
+  EXPECT_EQ(first.exit_code, 4) << first.err;
+  EXPECT_NE(first.out.find("fine"), std::string::npos) << first.out;
+  const Json sweep = Json::parse(read_text(folder_ / "runs/sweep.json"));
+  EXPECT_EQ(sweep["state"], "finished");
+  for (const Json& each : sweep["runs"]) {
+    EXPECT_EQ(each["state"], each["row"] == "lost" ? "failed" : "done") << each;
+    if (each["row"] != "lost") continue;
+    EXPECT_NE(each["message"].get<std::string>().find("rank 1 was killed"), std::string::npos) << each;
+  }
+  const CommandResult again = run(words);
+  EXPECT_EQ(again.exit_code, 4) << again.err;
+  EXPECT_EQ(again.out, first.out) << "what is done is not repeated";
+}
+
 TEST_F(CommandLine, PrintsHelpAndVersion) {
   EXPECT_EQ(run({"--version"}).out.substr(0, 10), "syncopate ");
   for (const char* command : {"train", "evaluate", "predict", "tokenize", "compare"}) {

@@ -19,6 +19,7 @@
 #include "syncopate/report/analyse.h"
 #include "syncopate/report/files.h"
 #include "syncopate/report/terminal.h"
+#include "syncopate/text/encoding.h"
 
 namespace syncopate::cli {
 namespace {
@@ -31,6 +32,12 @@ struct CompareArguments {
   int64_t most_runs = 10000;
 };
 
+/// What settings say goes into JSON, which is UTF-8.
+void require_utf8(const char* what, const std::string& text) {
+  if (text::first_not_utf8(text) == std::string::npos) return;
+  throw ConfigError("{} \"{}\" is not UTF-8; rename it, or reach it by a link whose name is", what, text);
+}
+
 std::vector<std::pair<std::string, std::string>> assignments(const char* flag, const char* form,
                                                              const std::vector<std::string>& words) {
   std::vector<std::pair<std::string, std::string>> found;
@@ -38,10 +45,18 @@ std::vector<std::pair<std::string, std::string>> assignments(const char* flag, c
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
       throw ConfigError("{} is given as {}, got \"{}\"", flag, form, word);
+    require_utf8(flag, word);
     found.emplace_back(trim(std::string_view(word).substr(0, equals)),
                        trim(std::string_view(word).substr(equals + 1)));
   }
   return found;
+}
+
+/// A size has a folder of its own: it is another experiment.
+std::filesystem::path folder_for(const CompareArguments& arguments) {
+  if (!arguments.out.empty()) return arguments.out;
+  const std::string name = std::filesystem::path(arguments.file).stem().string();
+  return std::filesystem::path("runs") / (arguments.size.empty() ? name : name + "-" + arguments.size);
 }
 
 std::atomic<bool> pause_asked{false};
@@ -74,9 +89,8 @@ int compare(const CompareArguments& arguments) {
                                             .data = assignments("--data", "NAME=PATH", arguments.data),
                                             .set = assignments("--set", "NAME=VALUE", arguments.set),
                                             .most_runs = arguments.most_runs});
-  const std::filesystem::path folder =
-      arguments.out.empty() ? std::filesystem::path("runs") / std::filesystem::path(arguments.file).stem()
-                            : std::filesystem::path(arguments.out);
+  const std::filesystem::path folder = folder_for(arguments);
+  require_utf8("--out", folder.string());
   lab::require_inputs(experiment);
   tell("{}{}", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");
   if (arguments.dry_run) return dry_run(experiment, folder, arguments.again);
@@ -133,7 +147,7 @@ Command add_compare(Program& program) {
   app->add_flag("--again", arguments->again, "run again what another version of the program made")
       ->group("Running");
   option("Output", "FOLDER", "--out", arguments->out,
-         "folder for the runs (default: runs/<name of the file>)");
+         "folder for the runs (default: runs/<name of the file>, with -<size> behind it)");
   program.notes[app] = {
       "Runs that are finished in the folder with the same settings, data and start are not repeated; the "
       "same "

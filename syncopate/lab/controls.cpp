@@ -20,8 +20,11 @@ bool same_updates(const spec::RunSpec& a, const spec::RunSpec& b) {
   return examples_per_update(a) == examples_per_update(b) && length(a) == length(b);
 }
 
-std::string without_seed(spec::RunSpec spec) {
+/// What a run is, whatever its seed and however its batch was said.
+std::string in_one_form(spec::RunSpec spec) {
   spec.train.seed = 0;
+  spec.train.global_batch = spec.examples_per_step();
+  spec.train.batch_size = 0;
   return spec.fields().to_json().dump();
 }
 
@@ -55,7 +58,7 @@ void add_controls(Experiment& experiment) {
     if (arms[i].row == experiment.baseline || arms[i].name == experiment.baseline) baseline = i;
   }
   std::map<std::string, size_t> known;
-  for (size_t i = 0; i < arms.size(); ++i) known.emplace(without_seed(arms[i].spec), i);
+  for (size_t i = 0; i < arms.size(); ++i) known.emplace(in_one_form(arms[i].spec), i);
   const size_t rows = arms.size();
   for (size_t i = 0; i < rows; ++i) {
     const Experiment::Arm arm = arms[i];
@@ -64,7 +67,7 @@ void add_controls(Experiment& experiment) {
     if (same_updates(arm.spec, arms[baseline].spec)) continue;
     Experiment::Arm control = arm;
     control.spec = serial_control(arm.spec);
-    const auto [place, fresh] = known.emplace(without_seed(control.spec), arms.size());
+    const auto [place, fresh] = known.emplace(in_one_form(control.spec), arms.size());
     if (!fresh) {
       if (place->second >= rows) arms[place->second].control_of.push_back(i);
       continue;

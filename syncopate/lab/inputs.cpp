@@ -119,7 +119,7 @@ void InputBook::note(const std::string& folder, const Fingerprints& inputs) {
 
 void InputBook::save() {
   if (!changed_) return;
-  write_file_atomically(file_, book_->dump(1) + "\n");
+  write_file_atomically(file_, book_->dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   changed_ = false;
 }
 

@@ -42,7 +42,8 @@ SweepRun run_of_arm(const Experiment::Arm& arm, size_t index, RunKind kind, spec
 
 void start_from(SweepRun& run, const Plan& plan) {
   // The phases' runs come first, in their order.
-  if (run.start) run.spec.model.init_from = (plan.out / plan.runs[*run.start].folder).string();
+  if (run.start)
+    run.spec.model.init_from = (plan.out / plan.runs[*run.start].folder).lexically_normal().string();
 }
 
 }  // namespace

@@ -387,7 +387,7 @@ class Sweep {
                         .folder = plan_.out / run.folder,
                         .resume = resume,
                         .cores = cores,
-                        .log = plan_.out / (run.folder + ".log")};
+                        .log = log_of(run)};
     active_.push_back({.index = index, .process = runner_->start(launch), .cores = std::move(cores)});
     run.state = RunState::kRunning;
     changed_ = true;
@@ -411,7 +411,7 @@ class Sweep {
     run.seconds = seconds;
     for (std::string note : ending.notes) {
       // Of a phase's folder people know the phase.
-      const std::string start = run.start ? (plan_.out / plan_.runs[*run.start].folder).string() : "";
+      const std::string start = run.start ? run.spec.model.init_from : "";
       for (size_t at = note.find(start); !start.empty() && at != std::string::npos; at = note.find(start))
         note.replace(at, start.size(), "phase " + plan_.runs[*run.start].row);
       if (notes_.insert(note).second) say(fmt::format("note: {}: {}", run.label(), note));
@@ -436,8 +436,7 @@ class Sweep {
           record::run_from_json(nlohmann::ordered_json::parse(read_file(folder.result(), "result")));
       accept(run, record);
       outlook_.took(run, seconds);
-      std::error_code ignored;
-      fs::remove(plan_.out / (run.folder + ".log"), ignored);
+      remove_log(run);
       say(fmt::format("{} {}: {}{}", count(), run.label(), duration_for_people(seconds),
                       quality_of(record, run.kind)));
     } catch (const std::exception& error) {
@@ -445,11 +444,18 @@ class Sweep {
     }
   }
 
+  fs::path log_of(const SweepRun& run) const { return plan_.out / (run.folder + ".log"); }
+  void remove_log(const SweepRun& run) const {
+    std::error_code ignored;
+    fs::remove(log_of(run), ignored);
+  }
+
   void fail(SweepRun& run, RunState state, int code, const std::string& message) {
     run.state = state;
     run.exit_code = code;
     run.message = message;
     changed_ = true;
+    if (state == RunState::kStopped) remove_log(run);
     if (!good(state) && state != RunState::kStopped && first_failure_ == 0) first_failure_ = code;
     say(fmt::format("{} {}: {}{}", count(), run.label(), name_of(state),
                     message.empty() ? "" : ": " + message));
@@ -511,7 +517,7 @@ class Sweep {
   }
 
   void write() {
-    write_file_atomically(plan_.out / "sweep.json", sweep_to_json(experiment_, plan_, head_).dump(1) + "\n");
+    write_file_atomically(plan_.out / "sweep.json", sweep_text(experiment_, plan_, head_));
     changed_ = false;
     since_written_.restart();
   }

@@ -68,7 +68,7 @@ Json tuning_to_json(const Tuning& tuning) {
 
 }  // namespace
 
-Json sweep_to_json(const Experiment& experiment, const Plan& plan, const SweepHead& head) {
+std::string sweep_text(const Experiment& experiment, const Plan& plan, const SweepHead& head) {
   Json runs = Json::array(), tunings = Json::array();
   for (const SweepRun& run : plan.runs) runs.push_back(run_to_json(experiment, run));
   for (const Tuning& tuning : plan.tunings) tunings.push_back(tuning_to_json(tuning));
@@ -77,21 +77,23 @@ Json sweep_to_json(const Experiment& experiment, const Plan& plan, const SweepHe
     target = {{"measure", experiment.target->measure}, {"value", experiment.target->value}};
   if (experiment.worker_hour)
     price = {{"worker_hour", *experiment.worker_hour}, {"currency", experiment.currency}};
-  return {{"format", kFormat},
-          {"title", experiment.title},
-          {"file", experiment.file.string()},
-          {"cost", experiment.cost},
-          {"program", {{"version", program_version()}, {"commit", program_commit()}}},
-          {"began", head.began},
-          {"state", head.state},
-          {"baseline", experiment.baseline ? Json(*experiment.baseline) : Json()},
-          {"target", target},
-          {"differs", experiment.differs},
-          {"price", price},
-          {"link_gbit", experiment.link_gbit ? Json(*experiment.link_gbit) : Json()},
-          {"axes", experiment.axes},
-          {"runs", runs},
-          {"tuning", tunings}};
+  const Json sweep{{"format", kFormat},
+                   {"title", experiment.title},
+                   {"file", experiment.file.string()},
+                   {"cost", experiment.cost},
+                   {"program", {{"version", program_version()}, {"commit", program_commit()}}},
+                   {"began", head.began},
+                   {"state", head.state},
+                   {"baseline", experiment.baseline ? Json(*experiment.baseline) : Json()},
+                   {"target", target},
+                   {"differs", experiment.differs},
+                   {"price", price},
+                   {"link_gbit", experiment.link_gbit ? Json(*experiment.link_gbit) : Json()},
+                   {"axes", experiment.axes},
+                   {"runs", runs},
+                   {"tuning", tunings}};
+  // A file's name may be anything but UTF-8.
+  return sweep.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::map<std::string, FormerRun> former_runs(const std::filesystem::path& out) {

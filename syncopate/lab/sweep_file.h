@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "syncopate/lab/plan.h"
@@ -15,7 +14,7 @@ struct SweepHead {
   std::string state = "running";
 };
 
-nlohmann::ordered_json sweep_to_json(const Experiment& experiment, const Plan& plan, const SweepHead& head);
+std::string sweep_text(const Experiment& experiment, const Plan& plan, const SweepHead& head);
 
 /// What an earlier sweep into the same folder wrote about a run, by its folder.
 struct FormerRun {

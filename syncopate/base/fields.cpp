@@ -55,9 +55,11 @@ struct TakeValue {
 const Fields::Field& Fields::find(std::string_view name) const {
   std::string dashed(name);
   for (char& letter : dashed) letter = letter == '_' ? '-' : letter;
-  std::vector<std::string> names;
   for (const Field& field : fields_) {
     if (field.name == name || (!field.flag.empty() && field.flag == dashed)) return field;
+  }
+  std::vector<std::string> names;
+  for (const Field& field : fields_) {
     names.push_back(field.name);
     if (!field.flag.empty()) names.push_back(field.flag);
   }

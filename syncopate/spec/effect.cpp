@@ -25,7 +25,7 @@ struct Choice {
 struct Alternatives {
   std::string chosen;
   std::string chosen_in_words;  ///< where the name alone would not be understood
-  std::vector<Choice> choices;
+  const std::vector<Choice>& choices;
 };
 
 template <typename Info>
@@ -38,16 +38,27 @@ std::vector<Choice> choices_of(const std::vector<Info>& table, const std::string
   return choices;
 }
 
-std::vector<Alternatives> alternatives(const RunSpec& spec) {
+std::vector<Choice> choices_of_tasks() {
   std::vector<Choice> tasks;
   for (const std::string& task : task_names())
     tasks.push_back({.name = task, .settings = settings_of_task(task)});
-  return {{spec.strategy.name, spec.strategy.name, choices_of(strategies(), "strategy.")},
-          {spec.codec.name, "--codec " + spec.codec.name, choices_of(codecs(), "codec.")},
-          {spec.optim.name, spec.optim.name, choices_of(optimizers(), "optim.")},
-          {spec.optim.schedule, "--schedule " + spec.optim.schedule, choices_of(schedules(), "optim.")},
-          {spec.optim.scaling, "--lr-scaling " + spec.optim.scaling, choices_of(scalings(), "optim.")},
-          {spec.task.name, "the task " + spec.task.name, std::move(tasks)}};
+  return tasks;
+}
+
+std::vector<Alternatives> alternatives(const RunSpec& spec) {
+  // Made once: a sweep of thousands of runs asks about every setting of each.
+  static const std::vector<Choice> by_strategy = choices_of(strategies(), "strategy."),
+                                   by_codec = choices_of(codecs(), "codec."),
+                                   by_optimizer = choices_of(optimizers(), "optim."),
+                                   by_schedule = choices_of(schedules(), "optim."),
+                                   by_scaling = choices_of(scalings(), "optim."),
+                                   by_task = choices_of_tasks();
+  return {{spec.strategy.name, spec.strategy.name, by_strategy},
+          {spec.codec.name, "--codec " + spec.codec.name, by_codec},
+          {spec.optim.name, spec.optim.name, by_optimizer},
+          {spec.optim.schedule, "--schedule " + spec.optim.schedule, by_schedule},
+          {spec.optim.scaling, "--lr-scaling " + spec.optim.scaling, by_scaling},
+          {spec.task.name, "the task " + spec.task.name, by_task}};
 }
 
 /// Who heeds it where the choice made does not; empty: the choice does, or nobody of its kind. A choice that
@@ -101,8 +112,9 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
 }  // namespace
 
 std::optional<std::string> no_effect(const RunSpec& spec, const std::string& setting) {
-  RunSpec names;
-  const std::string label = names.fields().find(setting).label();
+  static RunSpec names;
+  static const Fields fields = names.fields();
+  const std::string label = fields.find(setting).label();
   for (const Alternatives& kind : alternatives(spec)) {
     const std::string others = others_that_heed(kind, setting);
     if (others.empty()) continue;

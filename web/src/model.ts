@@ -1,6 +1,6 @@
 // What the page computes from the results: who is shown, in which order, and mean curves.
 import { known } from "./format";
-import type { Arm, Estimate, Num, Results, Run } from "./results";
+import type { Arm, Num, Results, Run } from "./results";
 
 export interface Model {
   results: Results;
@@ -59,12 +59,6 @@ export function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   else map.set(key, [value]);
 }
 
-/** All finite numbers of an estimate that a scale must hold. */
-export function reach(estimate: Estimate | null): number[] {
-  if (!estimate) return [];
-  return [...estimate.values, estimate.mean, estimate.low, estimate.high].filter(known);
-}
-
 export interface Line {
   x: number[];
   y: number[];
@@ -107,17 +101,17 @@ export function meanLine(lines: Line[], points = 80): Line {
   return { x, y: x.map((v) => full.reduce((sum, line) => sum + at(line, v), 0) / full.length) };
 }
 
-/** A running mean about each point; its window is a twelfth of the line. */
+/** A running mean about each point; its window is a twelfth of the line, and half as wide at the ends. */
 export function smoothed(line: Line): Line {
   const half = Math.floor(line.y.length / 24);
-  if (half === 0) return line;
   const sums = [0];
   for (const value of line.y) sums.push((sums.at(-1) ?? 0) + value);
   return {
     x: line.x,
     y: line.y.map((_, i) => {
-      const reach = Math.min(half, i, line.y.length - 1 - i);
-      return ((sums[i + reach + 1] ?? 0) - (sums[i - reach] ?? 0)) / (2 * reach + 1);
+      const from = Math.max(0, i - half);
+      const to = Math.min(line.y.length, i + half + 1);
+      return ((sums[to] ?? 0) - (sums[from] ?? 0)) / (to - from);
     }),
   };
 }

@@ -69,7 +69,7 @@ function Going({ run, model }: { run: Run; model: Model }) {
         {known(p?.seconds_left) && `, ${seconds(p.seconds_left)} left`}
         {known(run.loss) && `, loss ${significant(run.loss)}`}
         {known(run.examples_per_s) && `, ${significant(run.examples_per_s)} examples/s`}
-        {known(p?.bytes_per_s) && `, each worker sends ${bytes(p.bytes_per_s)}/s`}
+        {known(p?.bytes_per_s) && p.bytes_per_s > 0 && `, each worker sends ${bytes(p.bytes_per_s)}/s`}
         {known(meanStale) && `, updates ${significant(meanStale, 2)} old on average`}
       </p>
       <Workers run={run} />

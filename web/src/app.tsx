@@ -9,7 +9,7 @@ import { TuningChart } from "./charts/tuning";
 import { Details, type Opened } from "./details";
 import { EveryRun } from "./everyrun";
 import { plural } from "./format";
-import { Answer, Failures, Trust } from "./head";
+import { Answer, Failures, Glance, Trust } from "./head";
 import { listen, type LiveState } from "./live";
 import { modelOf } from "./model";
 import { LiveStatus, Now } from "./now";
@@ -90,6 +90,7 @@ export function App({ first, address }: { first: Results | null; address: string
                 <Picture model={model} openArm={openArm} openRun={openRun} />
                 <div class="rest">
                   <Now model={model} />
+                  <Glance model={model} openArm={openArm} />
                   <Failures model={model} openRun={openRun} />
                   <Trust model={model} openArm={openArm} />
                 </div>

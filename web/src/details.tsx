@@ -4,7 +4,7 @@ import { bytes, capital, count, halfWidth, known, percent, plural, quality, rati
 import type { Model } from "./model";
 import type { Arm } from "./results";
 import { Facts, RunCard, SettingsTable } from "./run";
-import { Shape } from "./table";
+import { Shape } from "./shape";
 import { checkName, differenceWords, flagName, partsOf, runName, stateName } from "./words";
 
 export interface Opened {

@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { plural, quality, seconds } from "./format";
 import type { Model } from "./model";
 import { RunCard } from "./run";
-import { Pager, Shape } from "./table";
+import { Shape } from "./shape";
+import { Pager } from "./table";
 import { runName, stateName } from "./words";
 
 const pageSize = 20;

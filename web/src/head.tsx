@@ -1,8 +1,9 @@
 // The first screen's words: the answer, what carries it, and what to trust.
 import { useState } from "preact/hooks";
-import { count, plural } from "./format";
+import { count, halfWidth, known, plural, qualityNumber, ratio } from "./format";
 import { append, type Model } from "./model";
 import type { Arm, Run } from "./results";
+import { Shape } from "./shape";
 import { checkName, flagName, runName } from "./words";
 
 const marks: Record<string, string> = { best: "✓", undecided: "?", none: "–", nothing: "…" };
@@ -14,6 +15,42 @@ export function Answer({ model }: { model: Model }) {
       <p class="sentence"><span class="verdict" aria-hidden="true">{marks[advice.verdict] ?? "…"}</span>{advice.sentence || "There is nothing to say yet."}</p>
       {advice.paragraph && advice.paragraph !== advice.sentence && <p class="paragraph">{advice.paragraph}</p>}
     </section>
+  );
+}
+
+const mostAtAGlance = 6;
+
+/** The numbers that the sentence speaks of, and those of the front. */
+export function Glance({ model, openArm }: { model: Model; openArm: (id: string) => void }) {
+  const { measure, advice, baseline } = model.results;
+  const spokenOf = new Set([advice.arm, ...advice.rivals, baseline]);
+  const rank = (arm: Arm) => (arm.id === advice.arm ? 0 : spokenOf.has(arm.id) ? 1 : arm.pareto ? 2 : 3);
+  const arms = model.shown.filter((arm) => known(arm.quality?.mean) || known(arm.speedup?.mean))
+    .sort((a, b) => rank(a) - rank(b)).slice(0, mostAtAGlance)
+    .sort((a, b) => (b.speedup?.mean ?? 0) - (a.speedup?.mean ?? 0));
+  if (arms.length < 2) return null;
+  return (
+    <table class="glance">
+      <caption class="unseen">The arms that matter most</caption>
+      <thead>
+        <tr>
+          <th scope="col">fastest first</th>
+          <th scope="col" class="number">speed-up</th>
+          <th scope="col" class="number">{measure.label}{measure.percent && ", %"}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {arms.map((arm) => (
+          <tr key={arm.id} class={arm.id === advice.arm ? "best" : ""}>
+            <th scope="row">
+              <span class="row-name"><Shape family={arm.family} /><button type="button" class="link" onClick={() => openArm(arm.id)}>{arm.name}</button></span>
+            </th>
+            <td class="number">{ratio(arm.speedup?.mean)}</td>
+            <td class="number">{qualityNumber(arm.quality?.mean, measure)} <span class="quiet">{halfWidth(arm.quality, measure)}</span></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -85,7 +85,7 @@ export function Now({ model }: { model: Model }) {
   return (
     <section class="now" aria-labelledby="now-title">
       <h2 id="now-title">Going on now</h2>
-      <p class="lead tabular">{count(done)} of {plural(all, "run")} done.</p>
+      <p class="lead tabular" role="status">{count(done)} of {plural(all, "run")} done.</p>
       <progress max={all} value={done} aria-label="Runs done" />
       <ul class="plain">{running.slice(0, mostRunning).map((run) => <Going key={run.id} run={run} model={model} />)}</ul>
       {running.length > mostRunning && <p class="quiet">and {running.length - mostRunning} more</p>}

@@ -1,24 +1,17 @@
 // The table: sorted, filtered, paged; one row per arm that opens into its seeds.
 import { useMemo, useState } from "preact/hooks";
 import { columnsOf, type Column } from "./columns";
-import { families, familyClass, familyOf, shapePath } from "./families";
+import { families, familyOf } from "./families";
 import { count, plural, setting, settingName } from "./format";
 import type { Model } from "./model";
 import type { Arm, Family } from "./results";
-import { flagName, stateName } from "./words";
+import { Shape } from "./shape";
 import { mark } from "./tip";
 import { ArmTip } from "./tips";
+import { flagName, stateName } from "./words";
 
 const pageSize = 50;
 const mostSeeds = 40;
-
-export function Shape({ family }: { family: string }) {
-  return (
-    <svg class={`shape ${familyClass(family)}`} width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">
-      <path d={shapePath(family, 60)} />
-    </svg>
-  );
-}
 
 function searched(arm: Arm): string {
   return [

@@ -1,7 +1,7 @@
 // Makes up results for work on the page and for its test. Every number is invented, and the title says so.
 //   node sample.mjs KIND            prints results.json
 //   node sample.mjs KIND FILE       writes dist/page.html with them inside
-// KIND: full, undecided, running, failed, empty, hostile, huge
+// KIND: full, undecided, perplexity, running, failed, empty, hostile, huge
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -134,6 +134,26 @@ const kinds = {
   undecided: () => {
     const results = build({ rows: plan.slice(0, 5), seeds: [1, 2] });
     results.advice = { verdict: "undecided", sentence: "Undecided between ddp with int8 and ddp on 4 workers: 3 more seeds would tell.", paragraph: "Both are at least 2.6x faster than one worker.", arm: null, rivals: ["a4", "a2"] };
+    return results;
+  },
+  perplexity: () => {
+    const results = build({ rows: plan.slice(0, 8), seeds: [1, 2, 3] });
+    const turn = (q) => (q === null ? null : 60 - 50 * q);
+    const turned = (e) => e && { ...e, values: e.values.map(turn), mean: turn(e.mean), low: turn(e.high), high: turn(e.low), sd: e.sd === null ? null : e.sd * 50 };
+    results.measure = { name: "perplexity", label: "perplexity", percent: false, higher_is_better: false, split: "test" };
+    results.target = { measure: "perplexity", value: 25 };
+    for (const arm of results.arms) {
+      arm.quality = turned(arm.quality);
+      arm.quality_at_time.estimate = turned(arm.quality_at_time.estimate);
+      if (arm.difference) for (const key of ["mean", "low", "high"]) arm.difference[key] *= -50;
+      for (const each of arm.tuning.values) each.mean = turn(each.mean);
+      arm.price = { value: 0.04 * arm.workers / arm.speedup.mean, currency: "USD" };
+    }
+    for (const run of results.runs) {
+      run.quality = turn(run.quality);
+      run.evals.quality = run.evals.quality.map(turn);
+    }
+    results.scaling.weak = results.scaling.strong.map((point) => ({ ...point, speedup: point.speedup * 1.1 }));
     return results;
   },
   running: () => {

@@ -319,6 +319,20 @@ class Report(Page):
         self.assertLess(self.browser.run("return document.querySelectorAll('*').length"), 20_000)
 
 
+class Bundle(unittest.TestCase):
+    def test_a_changed_source_is_noticed(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        sys.path.insert(0, str(root / "tools"))
+        from check_web import faults_in
+        self.assertEqual(list(faults_in(root)), [])
+        copy = Page.made.folder / "copy"
+        shutil.copytree(root / "web", copy / "web", ignore=shutil.ignore_patterns("node_modules"))
+        self.assertEqual(list(faults_in(copy)), [])
+        with open(copy / "web" / "src" / "main.tsx", "a") as source:
+            source.write("\n")
+        self.assertIn("older than its sources", " ".join(faults_in(copy)))
+
+
 class Feed(http.server.ThreadingHTTPServer):
     """Serves the page and its events as `syncopate watch` does, and can hang up."""
 

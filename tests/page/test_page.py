@@ -444,7 +444,7 @@ class Live(Page):
             self.browser.open(address)
             step = lambda: int((re.search(r"step ([\d,]+) of", self.text(".going")) or ["", "0"])[1].replace(",", ""))
             first = wait_for("the first steps", step, 25)
-            wait_for("further steps", lambda: step() > first, 10)
+            wait_for("further steps", lambda: step() > first, 20)
             self.assertIsNone(train.poll(), "the run ended before it was seen")
             wait_for("a curve", lambda: self.browser.run("return document.querySelectorAll('#loss-curves .mean-line').length"), 10)
         finally:

@@ -15,20 +15,23 @@ import { modelOf } from "./model";
 import { LiveStatus, Now } from "./now";
 import type { Results } from "./results";
 import { ArmTable } from "./table";
-import { applyTheme, storedTheme, type Theme } from "./theme";
+import { chooseTheme, currentTheme, type Theme } from "./theme";
 import { TipWindow } from "./tip";
 
 const themes: Theme[] = ["auto", "light", "dark"];
 
 function ThemeSwitch() {
-  const [theme, setTheme] = useState(storedTheme);
-  useEffect(() => applyTheme(theme), [theme]);
+  const [theme, setTheme] = useState(currentTheme);
+  const choose = (wanted: Theme) => {
+    chooseTheme(wanted);
+    setTheme(wanted);
+  };
   return (
     <fieldset class="themes">
       <legend class="unseen">Theme</legend>
       {themes.map((each) => (
         <label key={each}>
-          <input type="radio" name="theme" value={each} checked={theme === each} onChange={() => setTheme(each)} />
+          <input type="radio" name="theme" value={each} checked={theme === each} onChange={() => choose(each)} />
           <span>{each}</span>
         </label>
       ))}

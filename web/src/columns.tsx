@@ -64,11 +64,17 @@ function numberOf(value: unknown): number | null {
   return Number.isFinite(number) ? number : null;
 }
 
-const mostVarying = 5;
+/** As many settings have a column; the arm's own window lists the others too. */
+export const mostVarying = 5;
+
+/** The settings that differ between arms. */
+export function varying(model: Model): string[] {
+  return model.results.varies.filter((name) => name !== "train.seed" && name !== "seed");
+}
 
 export function columnsOf(model: Model): Column[] {
-  const { measure, varies } = model.results;
-  const settings = varies.filter((name) => name !== "train.seed" && name !== "seed").slice(0, mostVarying);
+  const { measure } = model.results;
+  const settings = varying(model).slice(0, mostVarying);
   const all: Column[] = [
     ...settings.map((name): Column => {
       const numeric = model.arms.every((arm) => numberOf(arm.settings[name]) !== null || arm.settings[name] === undefined);

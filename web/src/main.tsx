@@ -3,7 +3,7 @@ import { App } from "./app";
 import { liveAddress } from "./live";
 import { complete } from "./results";
 import "./style.css";
-import { applyTheme, storedTheme } from "./theme";
+import { followTheme } from "./theme";
 
 function embedded() {
   try {
@@ -13,6 +13,6 @@ function embedded() {
   }
 }
 
-applyTheme(storedTheme());
+followTheme();
 const place = document.getElementById("page");
 if (place) render(<App first={embedded()} address={liveAddress()} />, place);

@@ -1,6 +1,6 @@
 // The table: sorted, filtered, paged; one row per arm that opens into its seeds.
 import { useMemo, useState } from "preact/hooks";
-import { columnsOf, type Column } from "./columns";
+import { columnsOf, mostVarying, varying, type Column } from "./columns";
 import { families, familyOf } from "./families";
 import { count, plural, setting, settingName } from "./format";
 import type { Model } from "./model";
@@ -190,11 +190,11 @@ const tellingFirst = ["task.name", "model.name", "train.global_batch", "train.ep
 /** What all runs share, in one line; the rest of it opens. */
 function Common({ model }: { model: Model }) {
   const [open, setOpen] = useState(false);
-  const { common, varies } = model.results;
+  const { common } = model.results;
   const names = Object.keys(common).filter((name) => common[name] !== "");
   const telling = [...tellingFirst.filter((name) => names.includes(name)), ...names.filter((name) => !tellingFirst.includes(name))];
   const shown = open ? telling : telling.slice(0, mostCommon);
-  const others = varies.filter((name) => name !== "train.seed" && name !== "seed").length - 5;
+  const others = varying(model).length - mostVarying;
   return (
     <div class="common">
       {names.length > 0 && (

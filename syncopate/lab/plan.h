@@ -42,6 +42,8 @@ struct SweepRun {
   std::string arm_id() const;  ///< "a0"; of a phase "p0"
   std::string label() const;   ///< "ddp, seed 2"
   bool timed() const { return kind == RunKind::kRow || kind == RunKind::kControl; }
+  /// It came to a result, if only to "it diverges".
+  bool in_order() const { return state == RunState::kDone || state == RunState::kDiverged; }
   bool ended() const { return state != RunState::kPlanned && state != RunState::kRunning; }
 };
 

@@ -310,6 +310,18 @@ TEST_F(SweepLogic, TuningGoesSideBySideAnywhere) {
   for (const Json& run : written()["runs"]) EXPECT_EQ(run["alone"], run["kind"] == "row") << run;
 }
 
+TEST_F(SweepLogic, ArmsThatDifferInLengthAreTunedByTheSameRuns) {
+  runner_.act = [](const spec::RunSpec&) { return Act{.looks = 2}; };
+  SweepOptions options;
+  options.jobs = 4;
+  sweep("[tune]\nlr=[0.1,0.2]\nepochs=1\nrefine=0\n[axes]\nepochs=[1,2]\n[[row]]\nstrategy=\"single\"\n",
+        options);
+  EXPECT_EQ(runner_.launches.size(), 4u) << "two for tuning, two rows";
+  std::set<std::string> folders;
+  for (const Launch& launch : runner_.launches) folders.insert(launch.folder.string());
+  EXPECT_EQ(folders.size(), 4u);
+}
+
 TEST_F(SweepLogic, AnotherVersionIsFlaggedAndRunAgainOnRequest) {
   runner_.act = [](const spec::RunSpec&) { return Act{.version = "0.0.0"}; };
   sweep(kArms);

@@ -132,7 +132,10 @@ class GroupAdvice {
 
   std::string evidence(const ArmResult& arm) const {
     const Difference& d = *arm.difference;
-    return fmt::format("difference {}, {}", difference_text(results_.measure, d), seeds_text(d.n));
+    const ArmResult* against = results_.arm(d.against);
+    return fmt::format("difference {}{}, {}", difference_text(results_.measure, d),
+                       against == nullptr || against == base_ ? "" : " from " + against->name,
+                       seeds_text(d.n));
   }
 
   std::string needed(const ArmResult& arm) const {

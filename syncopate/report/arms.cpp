@@ -1,4 +1,4 @@
-// Which runs belong together, what they are judged by, and what they are compared with.
+// Which runs belong together, and what they are judged by.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "syncopate/base/text.h"
 #include "syncopate/report/comparison.h"
@@ -17,9 +18,6 @@ namespace syncopate::report {
 namespace {
 
 double positive(double value) { return value > 0 ? value : kUnknown; }
-
-/// What such a run learns from which data: other problems are not compared with each other.
-constexpr const char* kProblem[] = {"task.name", "task.data", "task.limit", "task.test_limit", "model.name"};
 
 /// Settings that say nothing about what was trained: runs that differ in them alone are one arm.
 bool says_nothing(std::string_view setting) {
@@ -99,34 +97,38 @@ RunResult result_of(const RunData& run) {
 /// Settings that are not the same in all runs of the comparison, and the values of those that are.
 void tell_settings_apart(Results& results, const std::vector<const RunData*>& runs) {
   if (runs.empty()) return;
-  std::vector<std::string> names;
-  std::set<std::string> seen, varying;
-  std::map<std::string, const std::string*> first;
-  std::map<std::string, size_t> counts;
+  struct Seen {
+    const std::string* first;
+    size_t count = 0;
+    bool varies = false;
+  };
+  std::vector<std::string_view> names;
+  std::unordered_map<std::string_view, Seen> seen;
   for (const RunData* run : runs) {
     for (const auto& [name, value] : run->files->settings) {
-      if (seen.insert(name).second) names.push_back(name);
-      const auto [at, fresh] = first.emplace(name, &value);
-      if (!fresh && *at->second != value) varying.insert(name);
-      ++counts[name];
+      const auto [found, fresh] = seen.try_emplace(name, Seen{&value});
+      if (fresh) names.push_back(name);
+      ++found->second.count;
+      found->second.varies = found->second.varies || *found->second.first != value;
     }
   }
-  for (const std::string& name : names) {
+  for (const std::string_view name : names) {
     if (says_nothing(name)) continue;
-    if (varying.contains(name) || counts.at(name) < runs.size()) {
-      results.varies.push_back(name);
+    const Seen& setting = seen.at(name);
+    if (setting.varies || setting.count < runs.size()) {
+      results.varies.emplace_back(name);
     } else {
-      results.common.emplace_back(name, *first.at(name));
+      results.common.emplace_back(name, *setting.first);
     }
   }
 }
 
 Settings chosen_settings(const RunFiles& files, const std::vector<std::string>& names) {
   Settings chosen;
-  std::map<std::string_view, std::string_view> all;
-  for (const auto& [name, value] : files.settings) all.emplace(name, value);
   for (const std::string& name : names) {
-    if (const auto found = all.find(name); found != all.end()) chosen.emplace_back(name, found->second);
+    const auto found = std::find_if(files.settings.begin(), files.settings.end(),
+                                    [&](const auto& setting) { return setting.first == name; });
+    if (found != files.settings.end()) chosen.push_back(*found);
   }
   return chosen;
 }
@@ -354,126 +356,6 @@ void choose_measure(Comparison& of) {
     }
     results.arms[i].quality = estimate(std::move(values));
   }
-}
-
-namespace {
-
-bool trained_something(const Comparison& of, size_t arm) {
-  return std::any_of(of.runs[arm].begin(), of.runs[arm].end(), [](const RunData* run) {
-    return run->done() && run->files->record->steps > 0 && run->files->record->examples > 0;
-  });
-}
-
-/// How alike two arms are, by settings that are no part of how workers keep together.
-int64_t likeness(const ArmResult& a, const ArmResult& b) {
-  int64_t alike = 0;
-  for (const auto& [name, value] : a.settings) {
-    if (name.starts_with("strategy.") || name.starts_with("codec.") || name.starts_with("comm.") ||
-        name == "optim.lr")
-      continue;
-    const auto other = std::find_if(b.settings.begin(), b.settings.end(),
-                                    [&](const auto& each) { return each.first == name; });
-    if (other != b.settings.end() && other->second == value) ++alike;
-  }
-  return alike;
-}
-
-std::string problem_of(const ArmResult& arm) {
-  std::string key;
-  for (const char* name : kProblem) {
-    for (const auto& [setting, value] : arm.settings) {
-      if (setting == name) key += setting + "=" + value + "\n";
-    }
-  }
-  return key;
-}
-
-}  // namespace
-
-void choose_bases(Comparison& of) {
-  Results& results = of.results;
-  const size_t count = results.arms.size();
-  of.quality_base.assign(count, Comparison::kNone);
-  of.speed_base.assign(count, Comparison::kNone);
-
-  int64_t fewest = std::numeric_limits<int64_t>::max();
-  bool singles = false;
-  const auto eligible = [&](size_t arm) {
-    return results.arms[arm].kind == "row" && trained_something(of, arm);
-  };
-  for (size_t i = 0; i < count; ++i) {
-    if (!eligible(i)) continue;
-    fewest = std::min(fewest, results.arms[i].workers);
-    singles = singles || results.arms[i].family == "single";
-  }
-  std::vector<size_t> slowest, named;  // whom speed is measured against, and who was asked for
-  for (size_t i = 0; i < count; ++i) {
-    const ArmResult& arm = results.arms[i];
-    if (!eligible(i)) continue;
-    if (singles ? arm.family == "single" : arm.workers == fewest) slowest.push_back(i);
-    const std::string& asked = of.sweep.baseline;
-    if (!asked.empty() && (arm.row == asked || arm.name == asked || arm.id == asked)) named.push_back(i);
-  }
-  if (!of.sweep.baseline.empty() && named.empty()) {
-    results.notes.push_back(
-        {.code = "baseline",
-         .text =
-             fmt::format("the baseline \"{}\" has no finished run that trained; compared "
-                         "with {} instead",
-                         of.sweep.baseline, slowest.empty() ? "nothing" : results.arms[slowest[0]].name)});
-  }
-  const std::vector<size_t>& candidates = named.empty() ? slowest : named;
-  if (candidates.empty()) return;
-  results.baseline = results.arms[candidates[0]].id;
-
-  // A problem has a group of its own where it has a candidate of its own; otherwise it is compared with the
-  // first, and the checks will say what is wrong with that.
-  std::map<std::string, size_t> primary;
-  std::map<std::string, int64_t> groups;
-  for (const size_t arm : candidates) {
-    const std::string problem = problem_of(results.arms[arm]);
-    if (primary.emplace(problem, arm).second) groups.emplace(problem, static_cast<int64_t>(groups.size()));
-  }
-  for (size_t i = 0; i < count; ++i) {
-    ArmResult& arm = results.arms[i];
-    std::string problem = problem_of(arm);
-    if (!primary.contains(problem)) problem = problem_of(results.arms[candidates[0]]);
-    arm.group = groups.at(problem);
-    const size_t first = primary.at(problem);
-    const bool candidate = std::find(candidates.begin(), candidates.end(), i) != candidates.end();
-    if (i != first) {
-      of.quality_base[i] = first;
-      int64_t best = likeness(arm, results.arms[first]);
-      for (const size_t other : candidates) {
-        if (candidate || problem_of(results.arms[other]) != problem) continue;
-        if (const int64_t alike = likeness(arm, results.arms[other]); alike > best) {
-          best = alike;
-          of.quality_base[i] = other;
-        }
-      }
-    }
-    for (const size_t other : slowest) {
-      if (problem_of(results.arms[other]) == problem) {
-        of.speed_base[i] = other;
-        break;
-      }
-    }
-    if (of.speed_base[i] == Comparison::kNone && !slowest.empty()) of.speed_base[i] = slowest[0];
-  }
-  if (groups.size() > 1) {
-    results.notes.push_back(
-        {.code = "problems",
-         .text = fmt::format("{} different problems (task, data or model): each arm is compared "
-                             "with the baseline of its own",
-                             groups.size()),
-         .warning = false});
-  }
-  const ArmResult& slow = results.arms[slowest.empty() ? candidates[0] : slowest[0]];
-  results.notes.push_back(
-      {.code = "speed-baseline",
-       .text = fmt::format("Speed-up is examples per second against {} ({}), seed by seed.", slow.name,
-                           workers_text(slow.workers)),
-       .warning = false});
 }
 
 }  // namespace syncopate::report

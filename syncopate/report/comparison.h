@@ -30,11 +30,12 @@ struct Comparison {
 // arms.cpp
 void make_runs_and_arms(Comparison& of);
 void choose_measure(Comparison& of);
+// bases.cpp
 void choose_bases(Comparison& of);
 // figures.cpp
 void fill_figures(Comparison& of);
 void fill_speed(Comparison& of);
-// curves.cpp: what depends on evaluations while runs went on
+// over_time.cpp: what depends on evaluations while runs went on
 void fill_over_time(Comparison& of);
 // scaling.cpp
 void find_scaling(Comparison& of);

@@ -157,7 +157,7 @@ struct SweepReader::Cached {
     try {
       if (fs::exists(folder.spec())) read(run, done, points, *fresh);
     } catch (const Error& error) {
-      problem = error.what();
+      problem = utf8(error.what());
     } catch (const nlohmann::json::exception&) {
       problem = "a field is missing or of another kind";
     }
@@ -191,7 +191,7 @@ struct SweepReader::Cached {
     try {
       read_curves(folder, done, points, into);
     } catch (const DataError& error) {
-      curve_problem = error.what();
+      curve_problem = utf8(error.what());
     } catch (const nlohmann::json::exception&) {
       curve_problem = "evals.jsonl is damaged";
     }
@@ -274,8 +274,12 @@ bool SweepReader::refresh() {
         "compare or train wrote",
         utf8(folder_.string()));
   }
-  const bool same_plan = text == plan_ && fresh.runs.size() == data_.runs.size();
+  // Whoever ran it may have been killed: then nobody said that it stopped.
+  const bool abandoned = fresh.planned && fresh.state == "running" && !held(folder_);
+  if (abandoned) fresh.state = "stopped";
   const bool changed = read_runs(fresh);
+  const bool same_plan =
+      text == plan_ && fresh.runs.size() == data_.runs.size() && fresh.state == data_.state;
   if (same_plan && !changed) return false;
   plan_ = std::move(text);
   data_ = std::move(fresh);
@@ -319,7 +323,7 @@ bool SweepReader::read_runs(SweepData& into) {
       if (run.message.empty()) run.message = cached[i]->problem;
     } else if (run.files->record) {
       run.state = "done";
-    } else if (!into.planned) {
+    } else if (!into.planned || (run.state == "running" && into.state == "stopped")) {
       run.state = run.files->alive ? "running" : "stopped";
     } else if (run.state == "done") {
       lost.push_back(run.folder);
@@ -329,6 +333,11 @@ bool SweepReader::read_runs(SweepData& into) {
     if (!into.planned && begun) run.seed = parse_integer(run.files->setting("train.seed")).value_or(0);
     if (begun && std::isnan(run.lr)) run.lr = parse_number(run.files->setting("optim.lr")).value_or(kUnknown);
   }
+  const auto any = [&](const char* state) {
+    return std::any_of(into.runs.begin(), into.runs.end(),
+                       [&](const RunData& run) { return run.state == state; });
+  };
+  if (!into.planned) into.state = any("running") ? "running" : any("stopped") ? "stopped" : "finished";
   if (!damaged.empty())
     into.notes.push_back(
         {.code = "damaged", .text = "could not be read and are left out: " + some_of(damaged)});

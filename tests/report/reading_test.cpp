@@ -224,6 +224,16 @@ TEST_F(Reading, AReaderReadsWhatIsNew) {
   EXPECT_EQ(arm_named(reader.results(), "ddp").quality.n, 3);
 }
 
+TEST_F(Reading, ASweepThatNobodyHoldsHasStopped) {
+  made_.runs[5].state = std::string("running");
+  made_.sweep["state"] = "running";
+  EXPECT_EQ(made_.analysed().state, "stopped");
+  EXPECT_EQ(made_.analysed().runs[5].state, "stopped");
+  test::write_text(made_.path() / "LOCK", "");
+  EXPECT_EQ(made_.analysed().state, "running");
+  EXPECT_EQ(made_.analysed().runs[5].state, "running");
+}
+
 TEST_F(Reading, CurvesAreThinnedToMeansOfWhatIsLeftOut) {
   made_.runs[0].losses.clear();
   for (int step = 0; step < 1000; ++step) made_.runs[0].losses.push_back(step % 5 == 4 ? 12.0 : 2.0);

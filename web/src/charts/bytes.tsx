@@ -43,7 +43,7 @@ export function BytesChart({ model, openArm }: { model: Model; openArm: (id: str
   if (rows.length === 0 || rows.every((row) => row.segments.every((segment) => segment.value === 0))) return null;
   const used = kinds.filter(([kind]) => rows.some((row) => row.segments.some((segment) => segment.part === `kind-${kind}`)));
   const legend = used.map(([kind, name]) => ({ part: `kind-${kind}`, name }));
-  if (rows.some((row) => row.segments.some((segment) => segment.part === "kind-all"))) legend.push({ part: "kind-all", name: "not told apart" });
+  if (rows.some((row) => row.segments.some((segment) => segment.part === "kind-all" && segment.value > 0))) legend.push({ part: "kind-all", name: "not told apart" });
   const dear = rows.map(({ arm }) => ({ arm, point: perPoint(arm, model) })).filter((each): each is { arm: Arm; point: number } => each.point !== null && each.point > 0)
     .sort((a, b) => a.point - b.point);
   const [cheap, costly] = [dear[0], dear.at(-1)];

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "syncopate/base/error.h"
 #include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
@@ -33,18 +34,25 @@ void sleep_until(Clock::time_point then) {
 }
 
 int watch(const std::filesystem::path& folder, int port) {
+  if (!std::filesystem::is_directory(folder))
+    throw DataError("{} is not a folder; give that of a run or of an experiment", folder.string());
   report::Reader reader(folder);
-  reader.refresh();
   watch::PageServer server(report::live_page("events"), port);
   catch_interrupts();
   fmt::print("{}\n", server.address());
   std::fflush(stdout);
   tell("watching {}; open the address above in a browser, Ctrl-C ends", folder.string());
-  const auto publish = [&] { server.publish(report::to_json(reader.results()).dump()); };
-  publish();
+  bool begun = false;
   while (!interrupted()) {
     const double before = cpu_seconds();
-    if (server.watchers() > 0 && reader.refresh()) publish();
+    if (!begun || server.watchers() > 0) {
+      try {
+        if (reader.refresh()) server.publish(report::to_json(reader.results()).dump());
+        begun = true;
+      } catch (const DataError& error) {
+        if (begun) throw;  // else nothing is there yet: whoever watches came first
+      }
+    }
     // Reading is paid by those who train: it rests two hundred times as long as it worked.
     constexpr double kRest = 200, kShortest = 1, kLongest = 60;
     sleep_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(duration<double>(

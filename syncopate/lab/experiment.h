@@ -88,7 +88,7 @@ void require_inputs(const Experiment& experiment);
 spec::RunSpec tuning_spec(const Experiment::Tune& tune, const Experiment::Arm& arm, double value,
                           int64_t seed);
 
-/// Examples behind one update, and the updates of a run as far as settings tell.
+/// Examples behind one update: of a step, or of a worker's share where workers update when they are ready.
 int64_t examples_per_update(const spec::RunSpec& spec);
 
 /// An arm's run without others: one worker, the same examples in an update, as many updates.

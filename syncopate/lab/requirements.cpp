@@ -72,6 +72,8 @@ void require_inputs(const spec::RunSpec& spec) {
 }  // namespace
 
 void require_inputs(const Experiment& experiment) {
+  if (experiment.tune && !parse_number(experiment.tune->validation))
+    require_path(experiment.file.string() + ": tune: the validation data", experiment.tune->validation);
   const auto check = [&](const std::string& who, const spec::RunSpec& spec) {
     try {
       require_inputs(spec);

@@ -181,6 +181,7 @@ TEST_F(Axes, WhatIsNotThereIsToldBeforeAnythingRuns) {
   expect_complaint(row + "init_from=\"/nowhere\"\n", "neither a run's folder nor a model folder");
   expect_complaint(row + "vocab=\"/nowhere\"\n", "the vocabulary /nowhere is not there");
   expect_complaint(row + "validation=\"/nowhere\"\n", "the validation data /nowhere is not there");
+  expect_complaint(row + "[tune]\nlr=[0.1]\nvalidation=\"/nowhere\"\n", "tune: the validation data /nowhere");
   EXPECT_EQ(complaint(row), "");
 }
 

@@ -66,9 +66,10 @@ class Metered::Work : public Pending::Work {
     account_->meter.waited += until - from;
     account_->block(kind_, {from, until});
     const auto span = flight(take_end(), from, until);
-    if (!span) return;
-    account_->flights.push_back(*span);
-    if (transfers_) account_->transfers[static_cast<size_t>(kind_)].push_back(*span);
+    if (span) account_->flights.push_back(*span);
+    // Its bytes count, and so must a time: where its end is not known, until now.
+    if (transfers_)
+      account_->transfers[static_cast<size_t>(kind_)].push_back(span.value_or(Span{start_.end, until}));
   }
 
  private:

@@ -22,7 +22,9 @@ struct Count {
   // Of operations that carry more than control, which mostly waits for the slowest rank:
   int64_t transfers = 0;  ///< calls
   int64_t size = 0;       ///< bytes of the tensors; of all ranks' where each has its own, as nccl-tests count
-  double in_flight = 0;   ///< seconds in which at least one was under way, whether anybody waited or not
+  /// Seconds in which at least one was under way, whether anybody waited or not; where Gloo does not tell the
+  /// end (point to point), until it was waited for.
+  double in_flight = 0;
   Count& operator+=(const Count& other);
 };
 

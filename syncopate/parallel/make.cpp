@@ -93,7 +93,7 @@ MadeStrategy run_free(std::unique_ptr<FreeRunning> strategy) {
   return {std::move(strategy), free};
 }
 
-/// Gradients are averaged by it, before anybody's eyes if that is asked for.
+/// For gradients: the averager, which lets the noise scale look first if that is measured.
 AveragerPtr looked_at(const Place& place, AveragerPtr averager) {
   NoiseScale* const scale = place.options.noise_scale;
   return scale != nullptr ? scale->looking(std::move(averager)) : std::move(averager);

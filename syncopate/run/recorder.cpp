@@ -190,9 +190,14 @@ void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& 
   into.ms_p50 = quantile(ms, 0.5);
   into.ms_p95 = quantile(ms, 0.95);
   into.compute_ms = part(sums.compute_ms);
-  into.forward_ms = part(sums.forward_ms);
-  into.backward_ms = part(sums.backward_ms);
-  into.optimizer_ms = part(sums.optimizer_ms);
+  // An earlier version, or a GPU, may have made some of the steps.
+  const bool parts_known = std::all_of(steps.begin() + static_cast<std::ptrdiff_t>(skip), steps.end(),
+                                       [](const record::StepRecord& step) {
+                                         return step.forward_ms + step.backward_ms + step.optimizer_ms > 0;
+                                       });
+  into.forward_ms = parts_known ? part(sums.forward_ms) : 0;
+  into.backward_ms = parts_known ? part(sums.backward_ms) : 0;
+  into.optimizer_ms = parts_known ? part(sums.optimizer_ms) : 0;
   into.exchange_ms = part(sums.exchange_ms);
   into.hidden_ms = part(sums.hidden_ms);
   into.data_ms = part(sums.data_ms);

@@ -318,9 +318,10 @@ void Trainer::go_on_from(const nlohmann::ordered_json& progress, Resumption& how
            .count = progress.at("epoch_count"),
            .seconds = progress.at("epoch_seconds")};
   bytes_before_ = progress.at("bytes_sent");
+  // Other versions keep other numbers, or none.
+  const auto sent = progress.value("sent", std::vector<double>());
   sent_before_.reset();
-  if (progress.contains("sent"))
-    sent_before_ = comm::Meter::of_numbers(progress.at("sent").get<std::vector<double>>());
+  if (sent.size() == sent_.numbers().size()) sent_before_ = comm::Meter::of_numbers(sent);
   result_.seconds = progress.at("seconds");
   loop_->restore_updates(progress.at("updates"));
   if (balance_ && how.resized()) {

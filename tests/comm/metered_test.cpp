@@ -203,6 +203,13 @@ TEST(Metered, TellsHiddenFromExposedTime) {
   EXPECT_LT(second.hidden, 0.4 * flight);
   EXPECT_NEAR(second[Kind::kBroadcast].in_flight, flight, 0.4 * flight);
   EXPECT_GE(second.waited, 0.6 * flight);
+  // One that does not tell its end and that nobody had to wait for: not hidden, but its bytes took a time.
+  comm::Pending silent = group.send(mine, 1, 0);
+  std::this_thread::sleep_for(SlowGroup::kFlight);
+  silent.wait();
+  const comm::Meter third = group.meter() - first - second;
+  EXPECT_LT(third.hidden, 0.4 * flight);
+  EXPECT_GE(third[Kind::kSend].in_flight, 0.9 * flight);
 }
 
 TEST(Metered, CountsBlockedSecondsToTheKindThatBlocked) {

@@ -50,6 +50,12 @@ TEST(Summary, TellsPercentilesAndParts) {
   EXPECT_DOUBLE_EQ(record.ms_p95, 96);
   EXPECT_DOUBLE_EQ(record.forward_ms + record.backward_ms + record.optimizer_ms + record.exchange_ms, 51);
   EXPECT_DOUBLE_EQ(record.hidden_ms, 102) << "no part of the step: several may be hidden behind it";
+  // What is not known of every step is not told of their mean.
+  steps[7].forward_ms = steps[7].backward_ms = steps[7].optimizer_ms = 0;
+  record::RunRecord mixed;
+  summarise(steps, mixed);
+  EXPECT_EQ(mixed.forward_ms + mixed.backward_ms + mixed.optimizer_ms, 0);
+  EXPECT_DOUBLE_EQ(mixed.exchange_ms, record.exchange_ms);
   // Between two steps the percentile lies between them.
   record::RunRecord two;
   summarise(steps_of({{900, 5}, {10, 5}, {20, 5}}), two);

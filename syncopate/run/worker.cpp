@@ -311,12 +311,20 @@ class Worker {
     }
   }
 
-  /// Of a run that was done before this process: as it was.
-  record::Provenance provenance_before() const {
+  /// Of a run that was done before this process: what is told of its machine is as it was.
+  void keep_circumstances(record::RunRecord& record) const {
     std::error_code ignored;
-    if (!options_.resume || !std::filesystem::exists(folder_.result(), ignored)) return provenance_;
+    if (!options_.resume || !std::filesystem::exists(folder_.result(), ignored)) return;
     const auto before = record::read_run(folder_.path).result;
-    return before ? before->provenance : provenance_;
+    if (!before) return;
+    record.provenance = before->provenance;
+    record.cpu = before->cpu;
+    record.cores = before->cores;
+    record.threads = before->threads;
+    record.outside_load = before->outside_load;
+    record.peak_memory = before->peak_memory;
+    record.noise_scale = before->noise_scale;
+    if (!before->worker_evals.empty()) record.worker_evals = before->worker_evals;
   }
 
   /// Of the worker that held most. Collective.
@@ -368,7 +376,8 @@ class Worker {
     record.peak_memory = most_memory;
     record.noise_scale = trained.noise_scale;
     record.worker_evals = trained.worker_evals;
-    record.provenance = trained.steps > recorder.first_step() ? provenance_ : provenance_before();
+    record.provenance = provenance_;
+    if (trained.steps == recorder.first_step()) keep_circumstances(record);
     spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::readable(record::to_json(record)));
     write_file_atomically(folder_.done(), "");

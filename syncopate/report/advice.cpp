@@ -96,6 +96,29 @@ class GroupAdvice {
     return least * (1 - stolen_) > 1;
   }
 
+  /// Whether it was faster, but not so that one could claim it.
+  bool perhaps_faster(const ArmResult& arm) const {
+    return &arm != slow_ && !faster(arm) && arm.speedup.mean > 1.02;
+  }
+
+  Advice speed_is_open(const ArmResult& arm) const {
+    std::string reason;
+    if (!timed_fairly(arm) || !timed_fairly(*slow_)) {
+      reason = "the timing of these runs does not count";
+    } else if (stolen_ > 0) {
+      reason = fmt::format("the machine was busy while {} ran", slow_->name);
+    } else {
+      reason = fmt::format("{} leave anything from {} to {} possible", seeds_text(arm.speedup.n),
+                           times_text(std::max(0.0, arm.speedup.low)), times_text(arm.speedup.high));
+      if (arm.speedup.n < 2) reason = "one run does not tell so small a step from chance";
+    }
+    return {.verdict = "undecided",
+            .sentence = fmt::format("Undecided between {} and {}: {} was {} as fast as {}, but {}.", arm.name,
+                                    base_->name, arm.name, times_text(arm.speedup.mean), whom_, reason),
+            .arm = "",
+            .rivals = {arm.id, base_->id}};
+  }
+
   double loss_limit() const { return tolerated_loss(results_.measure, base_->quality.mean); }
 
   /// The end of the interval on the side of a loss, as a loss.
@@ -159,11 +182,19 @@ class GroupAdvice {
     if (!open.empty()) return undecided(*fastest(open));
     const Arms better = where([&](const ArmResult& arm) { return is_better(arm); });
     if (!better.empty()) return better_but_not_faster(better);
+    const Arms perhaps = where([&](const ArmResult& arm) { return perhaps_faster(arm) && !is_worse(arm); });
+    if (!perhaps.empty()) return speed_is_open(*fastest(perhaps));
     return none(quick);
   }
 
   Advice by_speed_alone(const Arms& quick) const {
     if (quick.empty()) {
+      const Arms perhaps = where([&](const ArmResult& arm) { return perhaps_faster(arm); });
+      if (!perhaps.empty()) {
+        Advice open = speed_is_open(*fastest(perhaps));
+        open.sentence += " One seed decides nothing about quality.";
+        return open;
+      }
       return {.verdict = "none",
               .sentence = fmt::format(
                   "None of these was faster than {} on this machine; one seed decides nothing about quality.",

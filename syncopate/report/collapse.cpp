@@ -39,7 +39,7 @@ struct Judge {
   /// Why the seed counts as collapsed; empty: it does not.
   std::string reason(const ArmResult& arm, const RunData& run, double quality) const {
     const RunFiles& files = *run.files;
-    if (files.one_answer) return "gives every test example the same class";
+    if (files.one_answer) return "every test example gets the same class";
     if (!std::isfinite(quality)) return "";
     const Measure& measure = of.results.measure;
     const auto group = static_cast<size_t>(arm.group);
@@ -49,7 +49,7 @@ struct Judge {
       const double tested = files.record->eval ? static_cast<double>(files.record->eval->examples) : 0;
       const double luck = 3 * std::sqrt(files.majority * (1 - files.majority) / std::max(1.0, tested));
       if (usual > std::max(0.1, luck) && gained < 0.1 * usual) {
-        return fmt::format("is no better than the most frequent class ({}), while {} is usual",
+        return fmt::format("no better than the most frequent class ({}), while {} is usual",
                            quality_text(measure, files.majority), quality_text(measure, middle[group]));
       }
     }
@@ -62,7 +62,7 @@ struct Judge {
     const double scale = measure.higher_is_better ? std::abs(center - floor) : std::abs(center);
     const double usual = std::max(std::fmax(spread[group], 0), 0.02 * scale);
     if (lost > kFar * usual && lost > 0.25 * scale)
-      return fmt::format("is far from its other seeds ({} against {})", quality_text(measure, quality),
+      return fmt::format("far from its other seeds ({} against {})", quality_text(measure, quality),
                          quality_text(measure, center));
     return "";
   }
@@ -74,14 +74,22 @@ void find_collapses(Comparison& of) {
   const Judge judge(of);
   for (size_t i = 0; i < of.results.arms.size(); ++i) {
     ArmResult& arm = of.results.arms[i];
-    std::string told;
+    std::vector<std::pair<std::string, std::vector<std::string>>> seeds;  // by reason
     for (size_t k = 0; k < of.runs[i].size(); ++k) {
       const RunData& run = *of.runs[i][k];
       if (!run.done()) continue;
       const std::string reason = judge.reason(arm, run, arm.quality.values[k]);
       if (reason.empty()) continue;
       of.results.runs[of.places[i][k]].collapsed = true;
-      told += fmt::format("{}seed {} {}", told.empty() ? "" : "; ", run.seed, reason);
+      auto found =
+          std::find_if(seeds.begin(), seeds.end(), [&](const auto& each) { return each.first == reason; });
+      if (found == seeds.end()) found = seeds.insert(found, {reason, {}});
+      found->second.push_back(std::to_string(run.seed));
+    }
+    std::string told;
+    for (const auto& [reason, which] : seeds) {
+      told += fmt::format("{}{} {} collapsed: {}", told.empty() ? "" : "; ",
+                          which.size() == 1 ? "seed" : "seeds", joined(which, "and"), reason);
     }
     if (!told.empty()) arm.flags.push_back({"collapsed", told});
   }

@@ -5,23 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "syncopate/base/text.h"
+#include "syncopate/record/bandwidth.h"
 #include "syncopate/report/comparison.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {
 namespace {
-
-/// nccl-tests' factor from algorithm to bus bandwidth: what an optimal algorithm moves over the slowest link
-/// for each byte that it is given (nccl-tests, doc/PERFORMANCE.md).
-double bus_factor(std::string_view collective, double ranks) {
-  if (ranks < 2) return 0;
-  if (collective == "all_reduce") return 2 * (ranks - 1) / ranks;
-  if (collective == "all_gather" || collective == "reduce_scatter" || collective == "all_to_all" ||
-      collective == "gather" || collective == "scatter")
-    return (ranks - 1) / ranks;
-  return 1;
-}
 
 std::optional<Bandwidth> bandwidth_of(const std::vector<const RunData*>& runs, double link_gbit) {
   double bytes = 0, bus_bytes = 0, seconds = 0;
@@ -30,7 +19,8 @@ std::optional<Bandwidth> bandwidth_of(const std::vector<const RunData*>& runs, d
     const record::RunRecord& record = *run->files->record;
     for (const record::Collective& each : record.collectives) {
       bytes += each.bytes;
-      bus_bytes += each.bytes * bus_factor(each.name, static_cast<double>(record.workers));
+      const double factor = record::bus_factor(each.name, record.workers);
+      bus_bytes += each.bytes * (std::isfinite(factor) ? factor : 1);
       seconds += each.seconds;
     }
   }
@@ -138,11 +128,14 @@ void fill_speed(Comparison& of) {
                      static_cast<double>(std::max<int64_t>(1, arm.workers));
     const std::string whom =
         base.workers == 1 ? "one worker" : fmt::format("{} ({})", base.name, workers_text(base.workers));
-    const bool alike = arm.speedup.n > 1 ? arm.speedup.low <= 1 && arm.speedup.high >= 1
-                                         : std::abs(arm.speedup.mean - 1) < 0.02;
+    const bool open = arm.speedup.n > 1 && arm.speedup.low <= 1 && arm.speedup.high >= 1;
+    const bool near = std::abs(arm.speedup.mean - 1) < (open ? 0.05 : 0.02);
     if (i == of.speed_base[i]) {
       arm.words = "what speed is measured against";
-    } else if (alike) {
+    } else if (open && !near) {
+      arm.words = fmt::format("{} as fast as {}, undecided in {}", times_text(arm.speedup.mean), whom,
+                              seeds_text(arm.speedup.n));
+    } else if (near) {
       arm.words = fmt::format("about as fast as {} ({})", whom, times_text(arm.speedup.mean));
     } else if (arm.speedup.mean < 1) {
       arm.words = fmt::format("slower than {} ({})", whom, times_text(arm.speedup.mean));

@@ -111,14 +111,24 @@ TEST_F(AdviceOf, SpeedThatABusyMachineExplainsIsNotClaimed) {
   made_.arm("ddp", "ddp", 2, kUsual, 1300);
   expect("best", {"1.30x faster"});
   for (MadeRun* run : made_.runs_of("single")) run->record.outside_load = 2;  // of 4 cores
-  expect("none", {"The machine was busy while single ran"});
+  expect("undecided", {"ddp was 1.30x as fast as one worker", "the machine was busy while single ran"});
+  EXPECT_EQ(advice_.arm, "");
 }
 
 TEST_F(AdviceOf, SpeedOfRunsSideBySideIsNotClaimed) {
   made_.arm("single", "single", 1, kUsual, 1000);
   made_.arm("ddp", "ddp", 2, kUsual, 1800);
   for (MadeRun* run : made_.runs_of("ddp")) run->alone = false;
-  expect("none", {"other runs ran at the same time"});
+  expect("undecided", {"does not count", "other runs ran at the same time"});
+  EXPECT_EQ(advice_.arm, "");
+}
+
+TEST_F(AdviceOf, ASpeedThatFewSeedsLeaveOpenIsNeitherClaimedNorDenied) {
+  made_.arm("single", "single", 1, {0.8, 0.81}, 1000);
+  made_.arm("ddp", "ddp", 2, {0.8, 0.81}, 1800);
+  made_.runs_of("ddp")[1]->record.examples_per_s = 1500;
+  expect("undecided", {"ddp was 1.65x as fast as one worker", "2 seeds leave anything"});
+  EXPECT_EQ(arm_named(made_.analysed(), "ddp").words, "1.65x as fast as one worker, undecided in 2 seeds");
 }
 
 TEST_F(AdviceOf, OneArmIsNoComparison) {

@@ -59,7 +59,7 @@ def make(folder, runs, steps):
         path.mkdir(exist_ok=True)
         (path / "spec.json").write_text(json.dumps(spec(strategy, workers, lr, seed), indent=2))
         record = result(strategy, workers, seed, steps, speed, accuracy, draw)
-        (path / "result.json").write_text(json.dumps(record, indent=1))
+        (path / "result.json").write_text(json.dumps(record) + "\n")  # lists in one line, as the program writes them
         ms = 32e3 / speed
         tail = (f',"compute_ms":{ms * 0.6},"forward_ms":{ms * 0.2},"backward_ms":{ms * 0.3},"optimizer_ms":{ms * 0.1},'
                 f'"exchange_ms":{ms * 0.3},"hidden_ms":0.0,"data_ms":0.1,"bytes_sent":2134560.0,"grad_norm":1.05}}\n')

@@ -210,11 +210,6 @@ const RunData* Comparison::any_done(size_t arm) const {
   return nullptr;
 }
 
-size_t Comparison::done_count(size_t arm) const {
-  return static_cast<size_t>(
-      std::count_if(runs[arm].begin(), runs[arm].end(), [](const RunData* run) { return run->done(); }));
-}
-
 bool Comparison::differs_allowed(std::string_view check) const {
   return std::find(sweep.differs.begin(), sweep.differs.end(), check) != sweep.differs.end();
 }

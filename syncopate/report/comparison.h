@@ -23,7 +23,6 @@ struct Comparison {
 
   const RunData* done_run(size_t arm, int64_t seed) const;  ///< null: that seed has not finished
   const RunData* any_done(size_t arm) const;
-  size_t done_count(size_t arm) const;
   bool differs_allowed(std::string_view check) const;  ///< the experiment says that it may differ
 };
 

@@ -142,7 +142,8 @@ struct SweepReader::Cached {
   /// True where something is new.
   bool refresh(const RunData& run, size_t points) {
     const record::RunFolder folder{run.path};
-    const bool done = fs::exists(folder.done());
+    std::error_code unreadable;  // a folder that we may not look into is one that cannot be read
+    const bool done = fs::exists(folder.done(), unreadable);
     const bool alive = !done && held(run.path);
     const std::string now =
         fmt::format("{}|{}|{}|{}|{}", stamp_of(folder.spec()), stamp_of(folder.result()), done,
@@ -160,6 +161,8 @@ struct SweepReader::Cached {
       problem = utf8(error.what());
     } catch (const nlohmann::json::exception&) {
       problem = "a field is missing or of another kind";
+    } catch (const fs::filesystem_error& error) {
+      problem = utf8(error.code().message());
     }
     if (!problem.empty()) fresh->record.reset();
     files = std::move(fresh);
@@ -321,7 +324,8 @@ bool SweepReader::read_runs(SweepData& into) {
       damaged.push_back(fmt::format("{} ({})", run.folder, cached[i]->problem));
       run.state = "failed";
       if (run.message.empty()) run.message = cached[i]->problem;
-    } else if (run.files->record) {
+    } else if (run.files->record && (!into.planned || run.state == "done" || run.state == "running")) {
+      // A record that the sweep has not taken for its run's (other data, say) is not its result.
       run.state = "done";
     } else if (!into.planned || (run.state == "running" && into.state == "stopped")) {
       run.state = run.files->alive ? "running" : "stopped";

@@ -224,6 +224,16 @@ TEST_F(Reading, AReaderReadsWhatIsNew) {
   EXPECT_EQ(arm_named(reader.results(), "ddp").quality.n, 3);
 }
 
+TEST_F(Reading, ARecordThatTheSweepDidNotTakeIsNoResult) {
+  made_.write();
+  auto sweep = nlohmann::ordered_json::parse(test::read_text(made_.path() / "sweep.json"));
+  sweep["runs"][5]["state"] = "planned";
+  test::write_text(made_.path() / "sweep.json", sweep.dump());
+  const Results results = analyse(made_.path());
+  EXPECT_EQ(results.runs[5].state, "planned");
+  EXPECT_EQ(arm_named(results, "ddp").quality.n, 2);
+}
+
 TEST_F(Reading, ASweepThatNobodyHoldsHasStopped) {
   made_.runs[5].state = std::string("running");
   made_.sweep["state"] = "running";

@@ -47,7 +47,7 @@ int watch(const std::filesystem::path& folder, int port) {
     const double before = cpu_seconds();
     if (!begun || server.watchers() > 0) {
       try {
-        if (reader.refresh()) server.publish(report::to_json(reader.results()).dump());
+        if (reader.refresh()) server.publish(report::json_text(reader.results()));
         begun = true;
       } catch (const DataError& error) {
         if (begun) throw;  // else nothing is there yet: whoever watches came first

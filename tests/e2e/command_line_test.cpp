@@ -284,7 +284,7 @@ TEST_F(CommandLine, CompareRunsRowsAndSkipsFinishedOnes) {
                  "[[row]]\nstrategy = \"single\"\n[[row]]\nstrategy = \"all-reduce\"\nworkers = 2\n");
   const CommandResult first = run({"compare", folder_ / "x.toml", "--out", folder_ / "runs"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  for (const char* word : {"accuracy", "exch.", "speed-up", "single", "all-reduce", "1.00x"}) {
+  for (const char* word : {"accuracy", "comp+exch", "speed", "single", "all-reduce", "1.00x"}) {
     EXPECT_NE(first.out.find(word), std::string::npos) << first.out;
   }
   EXPECT_EQ(Json::parse(read_text(folder_ / "runs/results.json"))["arms"].size(), 2u);

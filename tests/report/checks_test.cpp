@@ -94,6 +94,12 @@ TEST_F(Checks, AnotherTestSet) {
   caught_by("evaluation", "not tested on the same examples");
 }
 
+TEST_F(Checks, AVocabularyOfEachSeedIsNoOtherTestSet) {
+  for (MadeRun& run : made_.runs) run.record.test_hash = "tokens of seed " + std::to_string(run.seed);
+  const Results results = made_.analysed();
+  for (const ArmResult& arm : results.arms) EXPECT_TRUE(check_of(arm, "evaluation").ok) << arm.name;
+}
+
 TEST_F(Checks, FewerTestExamples) {
   each([](MadeRun& run) { run.record.eval->examples = 500; });
   caught_by("evaluation", "500");

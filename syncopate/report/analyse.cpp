@@ -11,16 +11,36 @@
 namespace syncopate::report {
 namespace {
 
+/// What arms are compared with must itself be fair: where it is not, another one is found.
+void find_fair_bases(Comparison& of) {
+  constexpr int kMostRounds = 8;
+  of.barred.assign(of.results.arms.size(), false);
+  for (int round = 0; round < kMostRounds; ++round) {
+    choose_bases(of);
+    check_fairness(of);
+    bool found = false;
+    for (const auto* bases : {&of.quality_base, &of.speed_base}) {
+      for (const size_t base : *bases) {
+        if (base == Comparison::kNone || of.barred[base] || !of.results.arms[base].excluded) continue;
+        of.barred[base] = found = true;
+      }
+    }
+    if (!found) return;
+  }
+}
+
 Results analysed(const SweepData& sweep) {
   Comparison comparison{.sweep = sweep};
   make_runs_and_arms(comparison);
   choose_measure(comparison);
-  choose_bases(comparison);
   fill_figures(comparison);
+  find_fair_bases(comparison);
+  note_bases(comparison);
   fill_speed(comparison);
-  check_fairness(comparison);
   find_collapses(comparison);
   compare_quality(comparison);
+  flag_timing(comparison);
+  say_speed(comparison);
   raise_flags(comparison);
   find_front(comparison);
   fill_over_time(comparison);

@@ -44,6 +44,12 @@ std::string problem_of(const ArmResult& arm) {
   return key;
 }
 
+/// Whether the experiment names it as its baseline.
+bool asked_for(const Comparison& of, const ArmResult& arm) {
+  const std::string& asked = of.sweep.baseline;
+  return !asked.empty() && (arm.row == asked || arm.name == asked || arm.id == asked);
+}
+
 }  // namespace
 
 void choose_bases(Comparison& of) {
@@ -51,11 +57,14 @@ void choose_bases(Comparison& of) {
   const size_t count = results.arms.size();
   of.quality_base.assign(count, Comparison::kNone);
   of.speed_base.assign(count, Comparison::kNone);
+  of.candidates.clear();
+  results.baseline.clear();
+  for (ArmResult& arm : results.arms) arm.group = 0;
 
   int64_t fewest = std::numeric_limits<int64_t>::max();
   bool singles = false;
   const auto eligible = [&](size_t arm) {
-    return results.arms[arm].kind == "row" && trained_something(of, arm);
+    return results.arms[arm].kind == "row" && !of.barred[arm] && trained_something(of, arm);
   };
   for (size_t i = 0; i < count; ++i) {
     if (!eligible(i)) continue;
@@ -67,18 +76,10 @@ void choose_bases(Comparison& of) {
     const ArmResult& arm = results.arms[i];
     if (!eligible(i)) continue;
     if (singles ? arm.family == "single" : arm.workers == fewest) slowest.push_back(i);
-    const std::string& asked = of.sweep.baseline;
-    if (!asked.empty() && (arm.row == asked || arm.name == asked || arm.id == asked)) named.push_back(i);
+    if (asked_for(of, arm)) named.push_back(i);
   }
-  if (!of.sweep.baseline.empty() && named.empty()) {
-    results.notes.push_back(
-        {.code = "baseline",
-         .text =
-             fmt::format("the baseline \"{}\" has no finished run that trained; compared "
-                         "with {} instead",
-                         of.sweep.baseline, slowest.empty() ? "nothing" : results.arms[slowest[0]].name)});
-  }
-  const std::vector<size_t>& candidates = named.empty() ? slowest : named;
+  of.candidates = named.empty() ? slowest : named;
+  const std::vector<size_t>& candidates = of.candidates;
   if (candidates.empty()) return;
   results.baseline = results.arms[candidates[0]].id;
 
@@ -108,23 +109,36 @@ void choose_bases(Comparison& of) {
         }
       }
     }
-    for (const size_t other : slowest) {
-      if (problem_of(results.arms[other]) == problem) {
-        of.speed_base[i] = other;
-        break;
-      }
-    }
-    if (of.speed_base[i] == Comparison::kNone && !slowest.empty()) of.speed_base[i] = slowest[0];
+    // Examples of another problem per second are no measure of speed.
+    const auto same_problem = std::find_if(slowest.begin(), slowest.end(), [&](size_t other) {
+      return problem_of(results.arms[other]) == problem;
+    });
+    of.speed_base[i] = same_problem == slowest.end() ? first : *same_problem;
   }
-  if (groups.size() > 1) {
+}
+
+void note_bases(Comparison& of) {
+  Results& results = of.results;
+  const ArmResult* first = results.arm(results.baseline);
+  if (!of.sweep.baseline.empty() && (first == nullptr || !asked_for(of, *first))) {
+    results.notes.push_back(
+        {.code = "baseline",
+         .text = fmt::format("the baseline \"{}\" has no finished run that trained and passed its checks; "
+                             "compared with {} instead",
+                             of.sweep.baseline, first == nullptr ? "nothing" : first->name)});
+  }
+  if (first == nullptr) return;
+  int64_t groups = 0;
+  for (const ArmResult& arm : results.arms) groups = std::max(groups, arm.group + 1);
+  if (groups > 1) {
     results.notes.push_back(
         {.code = "problems",
          .text = fmt::format("{} different problems (task, data or model): each arm is compared "
                              "with the baseline of its own",
-                             groups.size()),
+                             groups),
          .warning = false});
   }
-  const ArmResult& slow = results.arms[slowest.empty() ? candidates[0] : slowest[0]];
+  const ArmResult& slow = results.arms[of.speed_base[of.candidates[0]]];
   results.notes.push_back(
       {.code = "speed-baseline",
        .text = fmt::format("Speed-up is examples per second against {} ({}), seed by seed.", slow.name,

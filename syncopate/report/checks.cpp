@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <set>
 
+#include "syncopate/base/text.h"
 #include "syncopate/report/comparison.h"
 #include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
@@ -28,9 +31,41 @@ double batch_of(const record::RunRecord& record) {
 
 bool close(double a, double b) { return std::abs(a - b) <= 0.02 * std::max(a, b); }
 
+bool runs_free(const record::RunRecord& record) { return rhythm_of(record.strategy) == spec::Rhythm::kFree; }
+
+/// By how much more often, and by smaller batches, a run updates only because its workers run free.
+double freedom_of(const record::RunRecord& record) {
+  return runs_free(record) ? static_cast<double>(std::max<int64_t>(1, record.workers)) : 1;
+}
+
+bool ended_early(const record::RunRecord& record) { return record.ended != "steps"; }
+
+/// What it says about when to end before its steps are made; 0: nothing.
+double limit_of(const RunData& run, const std::string& ended) {
+  return parse_number(run.files->setting(ended == "time limit" ? "train.time_limit" : "train.patience"))
+      .value_or(0);
+}
+
+/// Whether one of them ended early, by a limit that both have.
+bool ended_by_same_limit(const Pair& pair) {
+  bool early = false;
+  for (const record::RunRecord* record : {&pair.ours(), &pair.theirs()}) {
+    if (!ended_early(*record)) continue;
+    const double limit = limit_of(*pair.run, record->ended);
+    if (!(limit > 0) || limit != limit_of(*pair.base, record->ended)) return false;
+    early = true;
+  }
+  return early;
+}
+
 class ArmChecks {
  public:
-  ArmChecks(Comparison& of, size_t arm) : of_(of), arm_(of.results.arms[arm]) {
+  ArmChecks(Comparison& of, size_t arm) : of_(of), index_(arm), arm_(of.results.arms[arm]) {
+    arm_.checks.clear();
+    arm_.flags.clear();
+    arm_.excluded = false;
+    candidate_ = arm_.family == "single" &&
+                 std::find(of.candidates.begin(), of.candidates.end(), arm) != of.candidates.end();
     const size_t base = of.quality_base[arm] == Comparison::kNone ? arm : of.quality_base[arm];
     base_name_ = of.results.arms[base].name;
     alone_ = base == arm;
@@ -52,17 +87,19 @@ class ArmChecks {
     machine();
     threads();
     batch_and_updates();
+    selection();
+    tell_early_ends();
     arm_.excluded =
         std::any_of(arm_.checks.begin(), arm_.checks.end(), [](const Check& check) { return !check.ok; });
   }
 
  private:
-  void add(const char* code, bool ok, std::string text, bool by_nature = false) {
+  void add(const char* code, bool ok, std::string text, bool by_nature = false, bool known = true) {
     if (!ok && of_.differs_allowed(code)) {
       ok = true;
       text += "; the experiment says that this may differ";
     }
-    arm_.checks.push_back({code, ok, std::move(text), by_nature});
+    arm_.checks.push_back({code, ok, std::move(text), by_nature, known});
   }
 
   /// The first pair for which it does not hold; null: it holds for all.
@@ -96,43 +133,86 @@ class ArmChecks {
   }
 
   void examples() {
-    const auto same = [](const Pair& pair) {
-      const double batch = std::max({1.0, batch_of(pair.ours()), batch_of(pair.theirs())});
-      return std::abs(static_cast<double>(pair.ours().examples - pair.theirs().examples)) <= batch;
+    const auto apart = [](const Pair& pair) {
+      return std::abs(static_cast<double>(pair.ours().examples - pair.theirs().examples));
+    };
+    // The rest of a batch, where that is little.
+    const auto same = [&](const Pair& pair) {
+      const double batch = std::max(batch_of(pair.ours()), batch_of(pair.theirs()));
+      const auto most = static_cast<double>(std::max(pair.ours().examples, pair.theirs().examples));
+      return apart(pair) <= std::min(batch, 0.02 * most);
+    };
+    const auto told = [&](const Pair& pair) {
+      return fmt::format("consumed {} examples in seed {}, {} consumed {}",
+                         grouped(static_cast<double>(pair.ours().examples)), pair.run->seed, base_name_,
+                         grouped(static_cast<double>(pair.theirs().examples)));
     };
     if (const Pair* pair = breach(same)) {
-      const auto early = [](const record::RunRecord& record) { return record.ended != "steps"; };
-      const bool chosen = early(pair->ours()) || early(pair->theirs());
-      std::string text = fmt::format("consumed {} examples in seed {}, {} consumed {}",
-                                     grouped(static_cast<double>(pair->ours().examples)), pair->run->seed,
-                                     base_name_, grouped(static_cast<double>(pair->theirs().examples)));
-      if (chosen) {
-        // Ended by the clock or by a plateau: how far it came is then a result, not a trick.
-        text += fmt::format(", because {} ended by its {}", early(pair->ours()) ? "it" : base_name_,
-                            early(pair->ours()) ? pair->ours().ended : pair->theirs().ended);
+      // Ended by the clock or by a plateau, as the other could have: how far it came is then a result.
+      const bool chosen = ended_by_same_limit(*pair);
+      std::string text = told(*pair);
+      if (const bool ours = ended_early(pair->ours()); ours || ended_early(pair->theirs())) {
+        text += fmt::format(", because {} ended by its {}", ours ? "it" : base_name_,
+                            ours ? pair->ours().ended : pair->theirs().ended);
+        if (!chosen) text += ", and the two do not have the same limit";
       }
       add("examples", chosen, std::move(text), chosen);
+    } else if (const Pair* rest = breach([&](const Pair& each) { return apart(each) == 0; })) {
+      add("examples", true, told(*rest) + ": less than a batch and 2 % apart");
     } else {
       add("examples", true, fmt::format("{} examples{}", grouped(arm_.examples), as_base()));
     }
   }
 
+  void tell_early_ends() {
+    std::vector<std::string> seeds;
+    std::string how;
+    for (const Pair& pair : pairs_) {
+      if (!ended_early(pair.ours())) continue;
+      seeds.push_back(std::to_string(pair.run->seed));
+      how = pair.ours().ended;
+    }
+    if (seeds.empty()) return;
+    arm_.flags.push_back(
+        {"ended-early",
+         fmt::format("{} {} ended by {} {}, before all steps were made", seeds.size() == 1 ? "seed" : "seeds",
+                     joined(seeds, "and"), how == "plateau" ? "a" : "the", how)});
+  }
+
+  /// Whether the run or folder is a phase of the experiment.
+  bool is_phase(const std::string& init_from) const {
+    if (init_from.empty()) return true;
+    const std::filesystem::path path = std::filesystem::path(init_from).lexically_normal();
+    return std::any_of(of_.sweep.runs.begin(), of_.sweep.runs.end(), [&](const RunData& run) {
+      const std::filesystem::path folder(run.folder);
+      return run.kind == "phase" && std::find(path.begin(), path.end(), folder) != path.end();
+    });
+  }
+
   void start() {
     const auto same = [](const Pair& pair) {
-      return !pair.same_seed || pair.ours().start_hash.empty() || pair.theirs().start_hash.empty() ||
-             pair.ours().start_hash == pair.theirs().start_hash;
+      if (!pair.same_seed) return true;
+      if (pair.ours().start_hash.empty() || pair.theirs().start_hash.empty())
+        return pair.ours().init_from == pair.theirs().init_from;
+      return pair.ours().start_hash == pair.theirs().start_hash;
     };
     if (const Pair* pair = breach(same)) {
-      const bool other_model = pair->ours().init_from != pair->theirs().init_from;
-      add("start", other_model,
-          other_model ? fmt::format("starts from {}, {} from {}", named(pair->ours().init_from), base_name_,
-                                    named(pair->theirs().init_from))
-                      : fmt::format("does not start from the same parameters as {} in seed {}", base_name_,
-                                    pair->run->seed),
-          other_model);
+      const std::string &ours = pair->ours().init_from, &theirs = pair->theirs().init_from;
+      if (ours == theirs) {
+        add("start", false,
+            fmt::format("does not start from the same parameters as {} in seed {}", base_name_,
+                        pair->run->seed));
+        return;
+      }
+      // What a phase of the experiment trained is its subject; any other head start is none of it.
+      const bool phase = is_phase(ours) && is_phase(theirs);
+      const std::string text =
+          fmt::format("starts from {}, {} from {}", named(ours), base_name_, named(theirs));
+      arm_.flags.push_back({"other-start", text});
+      add("start", phase, text, phase);
       return;
     }
-    add("start", true, seedwise(&record::RunRecord::start_hash, "the same first parameters"));
+    add_seedwise("start", &record::RunRecord::start_hash, "the same first parameters");
   }
 
   void evaluation() {
@@ -171,16 +251,11 @@ class ArmChecks {
       add("data", false, fmt::format("not the same data as {} in seed {}", base_name_, pair->run->seed));
       return;
     }
-    add("data", true, seedwise(&record::RunRecord::data_hash, "the same data"));
+    add_seedwise("data", &record::RunRecord::data_hash, "the same data");
   }
 
   void machine() {
-    const auto same_kind = [](const Pair& pair) {
-      const record::RunRecord &ours = pair.ours(), &theirs = pair.theirs();
-      return (ours.cpu.empty() || theirs.cpu.empty() || ours.cpu == theirs.cpu) &&
-             (ours.cores == 0 || theirs.cores == 0 || ours.cores == theirs.cores) &&
-             ours.device == theirs.device;
-    };
+    const auto same_kind = [](const Pair& pair) { return same_machine(pair.ours(), pair.theirs()); };
     const auto same_host = [](const Pair& pair) {
       return pair.ours().provenance.host == pair.theirs().provenance.host;
     };
@@ -212,7 +287,10 @@ class ArmChecks {
     const Pair* pair = breach(each);
     if (pair == nullptr) {
       const int64_t count = pairs_[0].ours().threads;
-      add("threads", true, count > 0 ? fmt::format("{} per worker{}", count, as_base()) : "not recorded");
+      const bool known =
+          breach([](const Pair& p) { return p.ours().threads > 0 && p.theirs().threads > 0; }) == nullptr;
+      add("threads", true, known ? fmt::format("{} per worker{}", count, as_base()) : kNotKnown, false,
+          known);
       return;
     }
     const auto total = [](const record::RunRecord& record) {
@@ -243,55 +321,79 @@ class ArmChecks {
     };
     const auto same_updates = [](const Pair& pair) {
       return std::abs(pair.ours().steps - pair.theirs().steps) <=
-             std::max<int64_t>(1, std::max(pair.ours().steps, pair.theirs().steps) / 50);
+             std::max(pair.ours().steps, pair.theirs().steps) / 50;
     };
-    const auto by_nature = [](const Pair& pair) {
-      return rhythm_of(pair.ours().strategy) != rhythm_of(pair.theirs().strategy);
+    // Workers that run free update with their own share of a batch, each as often as others do together. The
+    // share is whole, so its product may be a little off.
+    const auto free = [](const Pair& pair) { return runs_free(pair.ours()) || runs_free(pair.theirs()); };
+    const auto natural_batch = [&](const Pair& pair) {
+      const double share = batch_of(pair.theirs()) * freedom_of(pair.theirs()) / freedom_of(pair.ours());
+      return free(pair) && std::abs(batch_of(pair.ours()) - share) < 1;
+    };
+    const auto natural_updates = [&](const Pair& pair) {
+      const double rounds = static_cast<double>(pair.theirs().steps) / freedom_of(pair.theirs());
+      const double ours = static_cast<double>(pair.ours().steps) / freedom_of(pair.ours());
+      return free(pair) && (close(ours, rounds) || std::abs(ours - rounds) < 1);
     };
     const bool control = arm_.kind == "control";
-    const bool controlled = has_control();
-    const auto excuse = [&](const Pair& pair) {
-      if (by_nature(pair)) return fmt::format(": so {} works", pair.ours().strategy);
+    const bool controlled = of_.control_of(index_) != Comparison::kNone;
+    const auto excuse = [&](const Pair& pair, bool natural) {
+      if (natural) return fmt::format(": so {} works", pair.ours().strategy);
       if (control) return std::string(": it is a control, made for that");
       if (controlled)
         return std::string(": its quality is compared with a control of the same batch and updates");
+      if (candidate_) return std::string(": it is the baseline of arms that are like it");
       return std::string();
     };
+    const bool excused = control || controlled || candidate_;
     if (const Pair* pair = breach(same_batch)) {
-      const bool natural = by_nature(*pair);
+      const bool natural =
+          breach([&](const Pair& p) { return same_batch(p) || natural_batch(p); }) == nullptr;
       std::string text = fmt::format("{} examples in an update, {} has {}{}", grouped(batch_of(pair->ours())),
-                                     base_name_, grouped(batch_of(pair->theirs())), excuse(*pair));
+                                     base_name_, grouped(batch_of(pair->theirs())), excuse(*pair, natural));
       arm_.flags.push_back({"other-batch", text});
-      add("batch", natural || control || controlled, std::move(text), natural);
+      add("batch", natural || excused, std::move(text), natural);
     } else {
-      add("batch", true, fmt::format("{} examples in an update{}", grouped(arm_.global_batch), as_base()));
+      const Pair* off = breach([](const Pair& p) { return batch_of(p.ours()) == batch_of(p.theirs()); });
+      add("batch", true,
+          off == nullptr ? fmt::format("{} examples in an update{}", grouped(arm_.global_batch), as_base())
+                         : fmt::format("{} examples in an update, within 2 % of {}",
+                                       grouped(arm_.global_batch), base_name_));
     }
     if (const Pair* pair = breach(same_updates)) {
-      const bool natural = by_nature(*pair);
+      const bool natural =
+          breach([&](const Pair& p) { return same_updates(p) || natural_updates(p); }) == nullptr;
       std::string text =
           fmt::format("{} updates, {} made {}{}", grouped(static_cast<double>(pair->ours().steps)),
-                      base_name_, grouped(static_cast<double>(pair->theirs().steps)), excuse(*pair));
+                      base_name_, grouped(static_cast<double>(pair->theirs().steps)), excuse(*pair, natural));
       arm_.flags.push_back({"other-updates", text});
       const bool of_batch = of_.differs_allowed("batch") && breach(same_batch) != nullptr;
       // A run that ended early made fewer: the check of examples has told.
-      const bool early = pair->ours().ended != "steps" || pair->theirs().ended != "steps";
-      add("updates", natural || control || controlled || of_batch || early, std::move(text),
-          natural || early);
+      const bool early = ended_by_same_limit(*pair);
+      add("updates", natural || excused || of_batch || early, std::move(text), natural || early);
     } else {
-      add("updates", true, fmt::format("{} updates{}", grouped(arm_.updates), as_base()));
+      const Pair* off = breach([](const Pair& p) { return p.ours().steps == p.theirs().steps; });
+      add("updates", true,
+          off == nullptr ? fmt::format("{} updates{}", grouped(arm_.updates), as_base())
+                         : fmt::format("{} updates, within 2 % of {}", grouped(arm_.updates), base_name_));
     }
   }
 
-  bool has_control() const {
-    for (size_t i = 0; i < of_.runs.size(); ++i) {
-      for (const RunData* run : of_.runs[i]) {
-        if (run->kind != "control" || run->control_of != arm_.id || !run->done()) continue;
-        return close(batch_of(*run->files->record), batch_of(pairs_[0].ours())) &&
-               close(static_cast<double>(run->files->record->steps),
-                     static_cast<double>(pairs_[0].ours().steps));
-      }
+  /// Which model of a run is its result, and in which precision it computed.
+  void selection() {
+    if (const Pair* pair = breach([](const Pair& p) { return p.ours().keep == p.theirs().keep; })) {
+      add("selection", false,
+          fmt::format("its result is the {} model, that of {} the {}", pair->ours().keep, base_name_,
+                      pair->theirs().keep));
+    } else {
+      add("selection", true, fmt::format("the {} model{}", pairs_[0].ours().keep, as_base()));
     }
-    return false;
+    const bool subject = std::any_of(of_.sweep.axes.begin(), of_.sweep.axes.end(),
+                                     [](const auto& axis) { return axis.ends_with("precision"); });
+    const Pair* pair = breach([](const Pair& p) { return p.ours().precision == p.theirs().precision; });
+    if (pair != nullptr && !subject)
+      arm_.flags.push_back({"other-precision", fmt::format("computes in {}, {} in {}", pair->ours().precision,
+                                                           base_name_, pair->theirs().precision)});
   }
 
   std::string as_base() const { return alone_ ? "" : ", as " + base_name_; }
@@ -301,21 +403,26 @@ class ArmChecks {
                        record.cores > 0 ? fmt::format(", {} cores", record.cores) : "", record.device);
   }
 
-  std::string seedwise(std::string record::RunRecord::*hash, const char* what) const {
-    if (alone_) return "the baseline's own";
+  void add_seedwise(const char* code, std::string record::RunRecord::*hash, const char* what) {
+    if (alone_) return add(code, true, "the baseline's own");
     const auto seeds =
         std::count_if(pairs_.begin(), pairs_.end(), [](const Pair& pair) { return pair.same_seed; });
-    if (seeds == 0) return fmt::format("no seed in common with {}: not compared", base_name_);
+    if (seeds == 0)
+      return add(code, true, fmt::format("no seed in common with {}: not compared", base_name_), false,
+                 false);
     const bool recorded = std::any_of(pairs_.begin(), pairs_.end(), [&](const Pair& pair) {
       return pair.same_seed && !(pair.ours().*hash).empty() && !(pair.theirs().*hash).empty();
     });
-    return recorded ? fmt::format("{} as {}, seed by seed", what, base_name_) : "not recorded";
+    add(code, true, recorded ? fmt::format("{} as {}, seed by seed", what, base_name_) : kNotKnown, false,
+        recorded);
   }
 
+  inline static const std::string kNotKnown = "not known: the records do not say";
   Comparison& of_;
+  size_t index_;
   ArmResult& arm_;
   std::string base_name_;
-  bool alone_ = false;
+  bool alone_ = false, candidate_ = false;
   std::vector<Pair> pairs_;
 };
 
@@ -326,8 +433,39 @@ bool busy(double outside_load, int64_t cores) {
   return outside_load > std::max(0.25, 0.05 * static_cast<double>(cores));
 }
 
+bool same_machine(const record::RunRecord& a, const record::RunRecord& b) {
+  return (a.cpu.empty() || b.cpu.empty() || a.cpu == b.cpu) &&
+         (a.cores == 0 || b.cores == 0 || a.cores == b.cores) && a.device == b.device;
+}
+
+size_t Comparison::control_of(size_t arm) const {
+  const RunData* ours = any_done(arm);
+  if (ours == nullptr) return kNone;
+  const record::RunRecord& record = *ours->files->record;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const RunData* run : runs[i]) {
+      if (run->kind != "control" || run->control_of != results.arms[arm].id || !run->done()) continue;
+      const record::RunRecord& control = *run->files->record;
+      if (close(batch_of(control), batch_of(record)) &&
+          close(static_cast<double>(control.steps), static_cast<double>(record.steps)))
+        return i;
+    }
+  }
+  return kNone;
+}
+
 void check_fairness(Comparison& of) {
   for (size_t i = 0; i < of.results.arms.size(); ++i) ArmChecks(of, i).run();
+  std::set<int64_t> tuned;
+  for (const ArmResult& arm : of.results.arms) {
+    if (arm.tuning && !arm.tuning->values.empty()) tuned.insert(arm.group);
+  }
+  for (ArmResult& arm : of.results.arms) {
+    if (arm.kind == "row" && !arm.tuning && tuned.contains(arm.group))
+      arm.flags.push_back(
+          {"not-tuned",
+           "its settings were not searched for, those of other arms were: it may be worse for that"});
+  }
 }
 
 }  // namespace syncopate::report

@@ -39,9 +39,9 @@ struct Judge {
   /// Why the seed counts as collapsed; empty: it does not.
   std::string reason(const ArmResult& arm, const RunData& run, double quality) const {
     const RunFiles& files = *run.files;
-    if (files.one_answer) return "every test example gets the same class";
+    if (files.one_answer) return "nearly every test example gets the same class";
     if (!std::isfinite(quality)) return "";
-    const Measure& measure = of.results.measure;
+    const Measure& measure = arm.measure;
     const auto group = static_cast<size_t>(arm.group);
     // No better than the most frequent class, where others are far better.
     if (measure.name == "accuracy" && std::isfinite(files.majority)) {

@@ -20,32 +20,45 @@ struct Comparison {
   std::vector<std::vector<size_t>> places{};        ///< the same runs in results.runs
   std::vector<size_t> quality_base{};               ///< by arm: the arm that its quality is compared with
   std::vector<size_t> speed_base{};                 ///< by arm: the one that its speed is
+  std::vector<size_t> candidates{};                 ///< arms that others may be compared with
+  std::vector<bool> barred{};                       ///< by arm: failed its checks, so no base for others
 
   const RunData* done_run(size_t arm, int64_t seed) const;  ///< null: that seed has not finished
   const RunData* any_done(size_t arm) const;
+  /// The finished control of an arm, with its batch and updates; kNone: it has none.
+  size_t control_of(size_t arm) const;
   bool differs_allowed(std::string_view check) const;  ///< the experiment says that it may differ
 };
 
 // arms.cpp
 void make_runs_and_arms(Comparison& of);
 void choose_measure(Comparison& of);
-// bases.cpp
-void choose_bases(Comparison& of);
 // figures.cpp
 void fill_figures(Comparison& of);
-void fill_speed(Comparison& of);
-// over_time.cpp: what depends on evaluations while runs went on
-void fill_over_time(Comparison& of);
-// scaling.cpp
-void find_scaling(Comparison& of);
+// bases.cpp
+void choose_bases(Comparison& of);
+void note_bases(Comparison& of);
 // checks.cpp
 void check_fairness(Comparison& of);
 /// Whether others kept so much of the machine busy that its timing cannot be trusted.
 bool busy(double outside_load, int64_t cores);
+/// By what is recorded: the same processor, as many cores, the same kind of device.
+bool same_machine(const record::RunRecord& a, const record::RunRecord& b);
+// figures.cpp
+void fill_speed(Comparison& of);
+void say_speed(Comparison& of);  ///< in words, once it is known which timing counts
+// over_time.cpp: what depends on evaluations while runs went on
+void fill_over_time(Comparison& of);
+// scaling.cpp
+void find_scaling(Comparison& of);
 // collapse.cpp
 void find_collapses(Comparison& of);
 // flags.cpp
+/// Seed by seed, of runs of two arms.
+Difference quality_difference(const Measure& measure, const std::vector<const RunResult*>& ours,
+                              const std::vector<const RunResult*>& theirs);
 void compare_quality(Comparison& of);
+void flag_timing(Comparison& of);
 void raise_flags(Comparison& of);
 void find_front(Comparison& of);
 

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "syncopate/base/text.h"
 #include "syncopate/record/bandwidth.h"
 #include "syncopate/report/comparison.h"
+#include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {
@@ -67,6 +69,15 @@ void fill_figures(Comparison& of) {
     arm.examples = all([](const RunResult& run) { return static_cast<double>(run.examples); }).mean;
     arm.updates = all([](const RunResult& run) { return static_cast<double>(run.steps); }).mean;
     arm.global_batch = all([](const RunResult& run) { return static_cast<double>(run.global_batch); }).mean;
+    // Where workers run free, an update has one worker's examples already.
+    const double sharers = rhythm_of(arm.strategy) == spec::Rhythm::kFree
+                               ? 1.0
+                               : static_cast<double>(std::max<int64_t>(1, arm.workers));
+    arm.worker_share = arm.global_batch / sharers;
+    if (const RunData* any = of.any_done(i)) {
+      const double parts = parse_number(any->files->setting("train.accumulate")).value_or(1);
+      arm.worker_batch = arm.worker_share / std::max(1.0, parts);
+    }
     arm.peak_memory = all([](const RunResult& run) { return run.peak_memory; }).mean;
     arm.noise_scale = all([](const RunResult& run) { return run.noise_scale; }).mean;
     arm.outside_load = all([](const RunResult& run) { return run.outside_load; }).mean;
@@ -90,7 +101,7 @@ void fill_figures(Comparison& of) {
         for (size_t k = 0; k < worker.size(); ++k) arm.staleness[k] += worker[k];
       }
       for (const record::EvalRecord& eval : record.worker_evals) {
-        const auto found = eval.measures.find(of.results.measure.name);
+        const auto found = eval.measures.find(arm.measure.name);
         if (found == eval.measures.end()) continue;
         arm.worker_low = std::fmin(arm.worker_low, found->second);
         arm.worker_high = std::fmax(arm.worker_high, found->second);
@@ -110,6 +121,12 @@ void fill_speed(Comparison& of) {
     ArmResult& arm = of.results.arms[i];
     if (of.speed_base[i] == Comparison::kNone) continue;
     const ArmResult& base = of.results.arms[of.speed_base[i]];
+    const RunData *ours = of.any_done(i), *theirs = of.any_done(of.speed_base[i]);
+    if (i != of.speed_base[i] && base.excluded) continue;
+    if (ours != nullptr && theirs != nullptr && !same_machine(*ours->files->record, *theirs->files->record)) {
+      arm.words = fmt::format("not compared in speed: {} ran on another machine", base.name);
+      continue;
+    }
     arm.speed_against = base.id;
     std::vector<double> factors;
     for (const size_t place : of.places[i]) {
@@ -126,22 +143,6 @@ void fill_speed(Comparison& of) {
     if (!arm.speedup.known()) continue;
     arm.efficiency = arm.speedup.mean * static_cast<double>(base.workers) /
                      static_cast<double>(std::max<int64_t>(1, arm.workers));
-    const std::string whom =
-        base.workers == 1 ? "one worker" : fmt::format("{} ({})", base.name, workers_text(base.workers));
-    const bool open = arm.speedup.n > 1 && arm.speedup.low <= 1 && arm.speedup.high >= 1;
-    const bool near = std::abs(arm.speedup.mean - 1) < (open ? 0.05 : 0.02);
-    if (i == of.speed_base[i]) {
-      arm.words = "what speed is measured against";
-    } else if (open && !near) {
-      arm.words = fmt::format("{} as fast as {}, undecided in {}", times_text(arm.speedup.mean), whom,
-                              seeds_text(arm.speedup.n));
-    } else if (near) {
-      arm.words = fmt::format("about as fast as {} ({})", whom, times_text(arm.speedup.mean));
-    } else if (arm.speedup.mean < 1) {
-      arm.words = fmt::format("slower than {} ({})", whom, times_text(arm.speedup.mean));
-    } else {
-      arm.words = fmt::format("{} faster than {}", times_text(arm.speedup.mean), whom);
-    }
   }
   // How long the runs that go on will take: as many examples as those that are done, where nobody said.
   double examples = kUnknown;
@@ -158,6 +159,36 @@ void fill_speed(Comparison& of) {
     if (progress.of > 0)
       progress.seconds_left =
           progress.step_seconds * static_cast<double>(std::max<int64_t>(0, progress.of - progress.step));
+  }
+}
+
+void say_speed(Comparison& of) {
+  for (size_t i = 0; i < of.results.arms.size(); ++i) {
+    ArmResult& arm = of.results.arms[i];
+    if (!arm.speedup.known()) continue;
+    const ArmResult& base = of.results.arms[of.speed_base[i]];
+    const std::string whom =
+        base.workers == 1 ? "one worker" : fmt::format("{} ({})", base.name, workers_text(base.workers));
+    const std::string factor = fmt::format("{} as fast as {}", times_text(arm.speedup.mean), whom);
+    const bool open = arm.speedup.n > 1 && arm.speedup.low <= 1 && arm.speedup.high >= 1;
+    const bool near = std::abs(arm.speedup.mean - 1) < (open ? 0.05 : 0.02);
+    if (i == of.speed_base[i]) {
+      arm.words = "what speed is measured against";
+    } else if (!arm.timed_fairly() || !base.timed_fairly()) {
+      arm.words = factor + ", but the timing does not count";
+    } else if (arm.has_flag("busy") && arm.speedup.mean < 1.02) {
+      arm.words = factor + " on a busy machine, so its speed is open";
+    } else if (open && !near) {
+      arm.words = fmt::format("{}, undecided in {}", factor, seeds_text(arm.speedup.n));
+    } else if (near) {
+      arm.words = fmt::format("about as fast as {} ({})", whom, times_text(arm.speedup.mean));
+    } else if (arm.speedup.n < 2 && arm.speedup.mean < 1 && 1.1 * arm.speedup.mean >= 1) {
+      arm.words = factor + " in one run";
+    } else if (arm.speedup.mean < 1) {
+      arm.words = fmt::format("slower than {} ({})", whom, times_text(arm.speedup.mean));
+    } else {
+      arm.words = factor;
+    }
   }
 }
 

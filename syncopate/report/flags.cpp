@@ -10,25 +10,12 @@
 namespace syncopate::report {
 namespace {
 
-/// The control of an arm whose batches or updates are not those of its baseline; kNone: it has none.
-size_t control_of(const Comparison& of, size_t arm) {
-  const ArmResult& result = of.results.arms[arm];
-  if (!result.has_flag("other-batch") && !result.has_flag("other-updates")) return Comparison::kNone;
-  for (size_t i = 0; i < of.runs.size(); ++i) {
-    for (const RunData* run : of.runs[i]) {
-      if (run->kind == "control" && run->control_of == result.id && run->done()) return i;
-    }
-  }
-  return Comparison::kNone;
-}
-
 class ArmFlags {
  public:
   ArmFlags(Comparison& of, size_t arm) : of_(of), index_(arm), arm_(of.results.arms[arm]) {}
 
   void raise() {
     ended_badly();
-    timing();
     speed();
     seeds();
     if (arm_.tuning && !arm_.tuning->edge.empty()) {
@@ -38,6 +25,42 @@ class ArmFlags {
                       arm_.tuning->setting, arm_.tuning->best, high ? "highest" : "lowest",
                       high ? "higher" : "lower"));
     }
+  }
+
+  void timing() {
+    const std::string loaded = seeds_where(
+        [](const RunResult& run) { return run.state == "done" && busy(run.outside_load, run.cores); });
+    if (!loaded.empty()) {
+      double load = 0, count = 0;
+      for (const size_t place : of_.places[index_]) {
+        const RunResult& run = of_.results.runs[place];
+        if (run.state != "done" || !busy(run.outside_load, run.cores)) continue;
+        load += run.outside_load;
+        ++count;
+      }
+      add("busy",
+          fmt::format(
+              "others kept {:.1f} cores of the machine busy (mean) in {}: its timing cannot be trusted",
+              load / count, loaded));
+    }
+    const std::string together =
+        seeds_where([](const RunResult& run) { return run.state == "done" && !run.alone; });
+    if (!together.empty())
+      add("side-by-side",
+          fmt::format("other runs of the sweep ran at the same time as {}: its timing cannot be trusted",
+                      together));
+    const size_t base = of_.speed_base[index_];
+    const RunData* measured = base == Comparison::kNone ? nullptr : of_.any_done(base);
+    const std::string other = seeds_where([&](const RunResult& run) {
+      if (run.state != "done") return false;
+      if (run.other_version) return true;
+      if (measured == nullptr) return false;
+      const record::Provenance& from = measured->files->record->provenance;
+      return run.version != from.version || run.commit != from.commit;
+    });
+    if (!other.empty())
+      add("other-version", fmt::format("{} made by another version of the program: timing cannot be compared",
+                                       other.starts_with("seeds") ? other + " were" : other + " was"));
   }
 
  private:
@@ -72,42 +95,15 @@ class ArmFlags {
     if (!stopped.empty()) add("failed", stopped + " stopped before the end");
   }
 
-  void timing() {
-    const std::string loaded = seeds_where(
-        [](const RunResult& run) { return run.state == "done" && busy(run.outside_load, run.cores); });
-    if (!loaded.empty()) {
-      add("busy",
-          fmt::format(
-              "others kept {:.1f} cores of the machine busy (mean) in {}: its timing cannot be trusted",
-              arm_.outside_load, loaded));
-    }
-    const std::string together =
-        seeds_where([](const RunResult& run) { return run.state == "done" && !run.alone; });
-    if (!together.empty())
-      add("side-by-side",
-          fmt::format("other runs of the sweep ran at the same time as {}: its timing cannot be trusted",
-                      together));
-    const size_t base = of_.speed_base[index_];
-    const RunData* measured = base == Comparison::kNone ? nullptr : of_.any_done(base);
-    const std::string other = seeds_where([&](const RunResult& run) {
-      if (run.state != "done") return false;
-      if (run.other_version) return true;
-      if (measured == nullptr) return false;
-      const record::Provenance& from = measured->files->record->provenance;
-      return run.version != from.version || run.commit != from.commit;
-    });
-    if (!other.empty())
-      add("other-version", fmt::format("{} made by another version of the program: timing cannot be compared",
-                                       other.starts_with("seeds") ? other + " were" : other + " was"));
-  }
-
   void speed() {
     const size_t base = of_.speed_base[index_];
     if (base == Comparison::kNone || base == index_ || !arm_.speedup.known()) return;
     const ArmResult& single = of_.results.arms[base];
     const double ideal = static_cast<double>(arm_.workers) / static_cast<double>(single.workers);
     const double mean = arm_.speedup.mean;
-    if (mean < 1 && (arm_.speedup.n < 2 || arm_.speedup.high < 1)) {
+    // As large a step as one that is called faster.
+    const bool slower = mean < 0.98 && (arm_.speedup.n < 2 ? 1.1 * mean < 1 : arm_.speedup.high < 1);
+    if (slower && arm_.timing_counts() && single.timed_fairly()) {
       add("slower", "slower than " + (single.workers == 1 ? "one worker" : single.name));
     }
     if (mean > 1.02 * ideal && (arm_.speedup.n < 2 || arm_.speedup.low > ideal))
@@ -118,12 +114,7 @@ class ArmFlags {
   std::string taken_apart(const ArmResult& single, double ideal) const {
     std::string text = fmt::format("{} is more than the {} that {} can give", times_text(arm_.speedup.mean),
                                    times_text(ideal), workers_text(arm_.workers));
-    const auto per_example = [](const ArmResult& arm) {
-      return arm.parts.compute * static_cast<double>(arm.workers) / arm.global_batch;
-    };
-    const auto per_worker = [](const ArmResult& arm) {
-      return arm.global_batch / static_cast<double>(arm.workers);
-    };
+    const auto per_example = [](const ArmResult& arm) { return arm.parts.compute / arm.worker_share; };
     std::vector<std::string> reasons;
     const double fell = 1 - per_example(arm_) / per_example(single);
     if (fell > 0.02) {
@@ -131,9 +122,9 @@ class ArmFlags {
           fmt::format("compute per example and worker fell by {:.0f} % ({:.3g} ms against {:.3g} ms)",
                       100 * fell, per_example(arm_), per_example(single)));
     }
-    if (std::abs(per_worker(arm_) - per_worker(single)) > 0.5) {
+    if (std::abs(arm_.worker_batch - single.worker_batch) > 0.5) {
       reasons.push_back(fmt::format("a worker takes {} examples at a time instead of {}",
-                                    grouped(per_worker(arm_)), grouped(per_worker(single))));
+                                    grouped(arm_.worker_batch), grouped(single.worker_batch)));
     }
     const RunData* ours = of_.any_done(index_);
     const RunData* theirs = of_.any_done(of_.speed_base[index_]);
@@ -165,13 +156,13 @@ class ArmFlags {
     } else if (difference.n == 1) {
       add("undecided",
           fmt::format("one seed in common with {}: the difference of {} may be chance; run at least 3", whom,
-                      difference_text(of_.results.measure, difference)));
+                      difference_text(arm_.measure, difference)));
     } else {
       add("undecided",
-          fmt::format("{} against {} in {}: undecided; {}", difference_text(of_.results.measure, difference),
-                      whom, seeds_text(difference.n),
+          fmt::format("{} against {} in {}: undecided; {}", difference_text(arm_.measure, difference), whom,
+                      seeds_text(difference.n),
                       difference.seeds_needed
-                          ? fmt::format("about {} would decide a difference of this size",
+                          ? fmt::format("about {} would decide a difference of this size four times in five",
                                         seeds_text(*difference.seeds_needed))
                           : std::string("not even 1,000 seeds would decide a difference of this size")));
     }
@@ -184,24 +175,93 @@ class ArmFlags {
 
 }  // namespace
 
-void compare_quality(Comparison& of) {
-  for (size_t i = 0; i < of.results.arms.size(); ++i) {
-    ArmResult& arm = of.results.arms[i];
-    if (of.quality_base[i] == Comparison::kNone || !arm.quality.known()) continue;
-    const size_t control = control_of(of, i);
-    const size_t base = control == Comparison::kNone ? of.quality_base[i] : control;
-    std::vector<double> differences;
-    for (size_t k = 0; k < of.runs[i].size(); ++k) {
-      for (const size_t other : of.places[base]) {
-        const RunResult& twin = of.results.runs[other];
-        if (twin.seed == of.runs[i][k]->seed && std::isfinite(twin.quality) &&
-            std::isfinite(arm.quality.values[k]))
-          differences.push_back(arm.quality.values[k] - twin.quality);
-      }
+Difference quality_difference(const Measure& measure, const std::vector<const RunResult*>& ours,
+                              const std::vector<const RunResult*>& theirs) {
+  std::vector<double> differences;
+  int64_t tested = 0;
+  for (const RunResult* run : ours) {
+    for (const RunResult* twin : theirs) {
+      if (twin->seed != run->seed || !std::isfinite(twin->quality) || !std::isfinite(run->quality)) continue;
+      differences.push_back(run->quality - twin->quality);
+      tested = std::max({tested, run->tested, twin->tested});
     }
-    arm.difference = paired_difference(differences, of.results.measure.higher_is_better);
-    arm.difference->against = of.results.arms[base].id;
   }
+  // A score of right answers moves by one example at least; a loss or a perplexity by anything.
+  double step = 0;
+  if (tested > 0 && measure.higher_is_better)
+    step = (measure.percent ? 1.0 : 100.0) / static_cast<double>(tested);
+  return paired_difference(differences, measure.higher_is_better, step);
+}
+
+namespace {
+
+/// The one of a group's candidates that all of the group are judged by: the first, of several single workers
+/// the best. kNone: none passed its checks.
+size_t judge_of(const Comparison& of, int64_t group) {
+  size_t judge = Comparison::kNone;
+  for (const size_t candidate : of.candidates) {
+    const ArmResult& arm = of.results.arms[candidate];
+    if (arm.group != group || arm.excluded || !arm.quality.known()) continue;
+    if (judge == Comparison::kNone) {
+      judge = candidate;
+      continue;
+    }
+    const ArmResult& best = of.results.arms[judge];
+    const bool alone = arm.family == "single" && best.family == "single";
+    const double gained = arm.quality.mean - best.quality.mean;
+    if (alone && (arm.measure.higher_is_better ? gained > 0 : gained < 0)) judge = candidate;
+  }
+  return judge;
+}
+
+}  // namespace
+
+void compare_quality(Comparison& of) {
+  std::vector<ArmResult>& arms = of.results.arms;
+  const auto runs_of = [&](size_t arm) {
+    std::vector<const RunResult*> runs;
+    for (const size_t place : of.places[arm]) runs.push_back(&of.results.runs[place]);
+    return runs;
+  };
+  const auto difference = [&](size_t arm, size_t base) {
+    Difference result;
+    if (arms[arm].measure.name == arms[base].measure.name)
+      result = quality_difference(arms[arm].measure, runs_of(arm), runs_of(base));
+    result.against = arms[base].id;
+    return result;
+  };
+  std::vector<size_t> judges;
+  for (size_t i = 0; i < arms.size(); ++i) {
+    ArmResult& arm = arms[i];
+    if (!arm.quality.known()) continue;
+    while (judges.size() <= static_cast<size_t>(arm.group))
+      judges.push_back(judge_of(of, static_cast<int64_t>(judges.size())));
+    if (const size_t judge = judges[static_cast<size_t>(arm.group)]; judge != Comparison::kNone)
+      arm.to_base = difference(i, judge);
+    if (of.quality_base[i] == Comparison::kNone) continue;
+    const bool other_updates = arm.has_flag("other-batch") || arm.has_flag("other-updates");
+    const size_t control = other_updates ? of.control_of(i) : Comparison::kNone;
+    const size_t base = control == Comparison::kNone ? of.quality_base[i] : control;
+    if (!arms[base].excluded) arm.difference = difference(i, base);
+  }
+}
+
+void flag_timing(Comparison& of) {
+  std::vector<std::string> unknown;
+  for (size_t i = 0; i < of.results.arms.size(); ++i) {
+    ArmFlags(of, i).timing();
+    const bool silent = std::any_of(of.places[i].begin(), of.places[i].end(), [&](size_t place) {
+      const RunResult& run = of.results.runs[place];
+      return run.state == "done" && std::isnan(run.outside_load);
+    });
+    if (silent) unknown.push_back(of.results.arms[i].name);
+  }
+  if (unknown.empty()) return;
+  of.results.notes.push_back(
+      {.code = "load",
+       .text = fmt::format("Load not known: whether others used the machine meanwhile is not recorded of {}.",
+                           unknown.size() == of.results.arms.size() ? "any arm" : some_of(unknown)),
+       .warning = false});
 }
 
 void raise_flags(Comparison& of) {
@@ -215,8 +275,8 @@ void find_front(Comparison& of) {
   for (int64_t group = 0; group < groups; ++group) {
     std::vector<std::pair<double, double>> points;
     for (const ArmResult& arm : arms) {
-      const bool counts = arm.group == group && !arm.excluded && arm.kind == "row";
-      const double quality = of.results.measure.higher_is_better ? arm.quality.mean : -arm.quality.mean;
+      const bool counts = arm.group == group && !arm.excluded && arm.kind == "row" && arm.timing_counts();
+      const double quality = arm.measure.higher_is_better ? arm.quality.mean : -arm.quality.mean;
       points.emplace_back(counts ? arm.speedup.mean : kUnknown, quality);
     }
     const std::vector<bool> front = pareto_front(points);

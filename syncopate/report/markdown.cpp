@@ -34,23 +34,20 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
-std::string quality_of(const Measure& measure, const Estimate& estimate) {
+std::string quality_of(const Results& results, const ArmResult& arm) {
+  const Estimate& estimate = arm.quality;
   if (!estimate.known()) return "–";
-  std::string text = quality_text(measure, estimate.mean);
-  if (estimate.n > 1) text += fmt::format(" ± {:.2f}", (measure.percent ? 100 : 1) * estimate.half());
-  return text;
+  std::string text = quality_text(arm.measure, estimate.mean);
+  if (estimate.n > 1) text += fmt::format(" ± {:.2f}", (arm.measure.percent ? 100 : 1) * estimate.half());
+  return arm.measure.name == results.measure.name ? text : escaped(arm.measure.label) + " " + text;
 }
 
 std::string difference_of(const Results& results, const ArmResult& arm) {
   if (arm.excluded) return "left out";
   if (!arm.difference) return arm.id == results.baseline ? "baseline" : "–";
   const Difference& difference = *arm.difference;
-  if (difference.n == 0) return "not compared";
-  const char* verdict = difference.same       ? "the same"
-                        : !difference.decided ? "undecided"
-                        : *difference.better  ? "better"
-                                              : "worse";
-  return difference_text(results.measure, difference) + ", " + verdict;
+  if (difference.n == 0) return verdict_text(difference);
+  return difference_text(arm.measure, difference) + ", " + verdict_text(difference);
 }
 
 }  // namespace
@@ -73,12 +70,12 @@ std::string markdown_text(const Results& results) {
       if (!check.ok) codes += (codes.empty() ? "" : ", ") + fmt::format("**fails {}**", check.code);
     }
     for (const Flag& flag : arm.flags) codes += (codes.empty() ? "" : ", ") + flag.code;
-    text += fmt::format(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", escaped(arm.name), arm.workers,
-        arm.quality.n, arm.ms.known() ? quality_of(results.measure, arm.quality) : arm.state,
-        difference_of(results, arm), times_text(arm.speedup.mean), milliseconds(arm.ms.mean),
-        milliseconds(arm.parts.compute), milliseconds(arm.parts.exchange),
-        std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "–", codes);
+    text +=
+        fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", escaped(arm.name),
+                    arm.workers, arm.quality.n, arm.ms.known() ? quality_of(results, arm) : arm.state,
+                    difference_of(results, arm), times_text(arm.speedup.mean), milliseconds(arm.ms.mean),
+                    milliseconds(arm.parts.compute), milliseconds(arm.parts.exchange),
+                    std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "–", codes);
   }
   text += "\n± is half of the 95 % interval of the mean over seeds.\n\n";
   for (const Remark& remark : remarks_of(results)) {

@@ -1,6 +1,10 @@
 // Quality at equal time, and time to a target: from evaluations while runs went on.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 
 #include "syncopate/report/comparison.h"
 
@@ -66,11 +70,14 @@ double time_to(const std::vector<Point>& points, double target, bool higher_is_b
 
 void fill_over_time(Comparison& of) {
   Results& results = of.results;
-  const std::string& measure = results.measure.name;
+  std::map<std::string_view, const Measure*> measures;  // by arm
+  for (const ArmResult& arm : results.arms) measures.emplace(arm.id, &arm.measure);
   for (size_t i = 0; i < of.sweep.runs.size(); ++i) {
     const RunFiles& files = *of.sweep.runs[i].files;
     EvalCurve& curve = results.runs[i].evals;
     curve.split = split_of(files);
+    const auto own = measures.find(results.runs[i].arm);
+    const std::string& measure = own == measures.end() ? results.measure.name : own->second->name;
     for (size_t k = 0; k < files.evals.size(); ++k) {
       if (files.evals[k].split != curve.split || k >= files.eval_seconds.size()) continue;
       curve.examples.push_back(files.eval_examples[k]);
@@ -83,12 +90,14 @@ void fill_over_time(Comparison& of) {
   std::vector<double> soonest(static_cast<size_t>(groups), kUnknown);
   for (const ArmResult& arm : results.arms) {
     double& time = soonest[static_cast<size_t>(arm.group)];
-    if (!arm.excluded && arm.state == "done") time = std::fmin(time, arm.train_seconds.mean);
+    if (!arm.excluded && arm.state == "done" && arm.timing_counts())
+      time = std::fmin(time, arm.train_seconds.mean);
   }
-  bool validated = false;
+  bool validated = false, compared = false;
   for (size_t i = 0; i < results.arms.size(); ++i) {
     ArmResult& arm = results.arms[i];
     const double seconds = soonest[static_cast<size_t>(arm.group)];
+    const bool timed = std::isfinite(seconds) && arm.timing_counts();
     std::vector<double> at_time, to_target;
     int64_t done = 0;
     for (const RunData* run : of.runs[i]) {
@@ -97,7 +106,7 @@ void fill_over_time(Comparison& of) {
       if (!run->done()) continue;
       ++done;
       validated = validated || split_of(*run->files) == "validation";
-      at_time.back() = quality_at(points_of(*run->files, measure), seconds);
+      if (timed) at_time.back() = quality_at(points_of(*run->files, arm.measure.name), seconds);
       if (results.target) {
         const bool higher = results.target->measure != "loss" && results.target->measure != "perplexity";
         to_target.back() =
@@ -105,13 +114,24 @@ void fill_over_time(Comparison& of) {
       }
     }
     if (done == 0) continue;
-    if (Estimate estimated = estimate(std::move(at_time)); estimated.known())
+    if (Estimate estimated = estimate(std::move(at_time)); estimated.known()) {
+      compared = true;
       arm.quality_at_time = QualityAtTime{.seconds = seconds, .quality = std::move(estimated)};
+    }
     if (results.target) {
       TimeToTarget time{.seconds = estimate(std::move(to_target)), .of = done};
       time.reached = time.seconds.n;
+      // A mean over those that got there would flatter an arm that often does not.
+      if (time.reached < time.of)
+        time.seconds.mean = time.seconds.sd = time.seconds.low = time.seconds.high = kUnknown;
       arm.time_to_target = std::move(time);
     }
+  }
+  if (compared) {
+    results.notes.push_back({.code = "equal-time",
+                             .text = fmt::format("Quality at equal time is that of the {} split.",
+                                                 validated ? "validation" : "test"),
+                             .warning = false});
   }
   if (results.target) {
     results.notes.push_back({.code = "target",

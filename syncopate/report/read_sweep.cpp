@@ -45,13 +45,21 @@ Json read_json(const fs::path& path, std::string_view what) {
   throw DataError("{} is not JSON", utf8(path.filename().string()));
 }
 
+/// Whether 0 leaves the choice to the program.
+bool chosen_by_the_program(std::string_view setting) {
+  return setting == "train.epochs" || setting == "train.steps" || setting == "compute.threads";
+}
+
 Settings settings_of(const Json& spec) {
   Settings settings;
   settings.reserve(spec.size());
   for (const auto& field : spec.items()) {
     const Json& value = field.value();
     if (value.is_structured() || value.is_null()) continue;
-    settings.emplace_back(field.key(), value.is_string() ? value.get<std::string>() : value.dump());
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    // A number of 0 would be read as none at all.
+    if (text == "0" && chosen_by_the_program(field.key())) text = "auto";
+    settings.emplace_back(field.key(), std::move(text));
   }
   return settings;
 }
@@ -82,8 +90,10 @@ void look_at_answers(const record::EvalRecord& eval, RunFiles& into) {
   }
   if (all == 0) return;
   into.majority = static_cast<double>(largest) / static_cast<double>(all);
-  into.one_answer =
-      truths > 1 && std::count_if(answers.begin(), answers.end(), [](int64_t n) { return n > 0; }) == 1;
+  // A handful of other answers makes no difference, unless the truth is as lopsided.
+  constexpr double kNearlyAll = 0.98;
+  const auto most = static_cast<double>(*std::max_element(answers.begin(), answers.end()));
+  into.one_answer = truths > 1 && into.majority < kNearlyAll && most >= kNearlyAll * static_cast<double>(all);
 }
 
 /// The last loss and the number of lines of a worker's file, while it grows.

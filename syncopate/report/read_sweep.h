@@ -18,7 +18,7 @@ struct RunFiles {
   Settings settings{};                        ///< all of spec.json
   std::optional<record::RunRecord> record{};  ///< of a finished run; confusion matrices are dropped
   double majority = kUnknown;                 ///< share of the most frequent class in the tested examples
-  bool one_answer = false;                    ///< all of them are given the same class
+  bool one_answer = false;                    ///< nearly all of them are given the same class
   std::vector<record::EvalRecord> evals{};    ///< in their order, without confusion matrices
   std::vector<double> eval_examples{}, eval_seconds{};  ///< of training, until each
   Curve curve{};

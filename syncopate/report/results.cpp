@@ -104,7 +104,8 @@ Json to_json(const ArmResult& a) {
     checks.push_back({{"code", check.code},
                       {"ok", check.ok},
                       {"text", check.text},
-                      {"differs_by_nature", check.differs_by_nature}});
+                      {"differs_by_nature", check.differs_by_nature},
+                      {"known", check.known}});
   }
   for (const Flag& flag : a.flags) flags.push_back({{"code", flag.code}, {"text", flag.text}});
   Json json{{"id", a.id},
@@ -151,6 +152,7 @@ Json to_json(const ArmResult& a) {
             {"price", nullptr},
             {"pareto", a.pareto},
             {"tuning", a.tuning ? to_json(*a.tuning) : Json()}};
+  json["measure"] = to_json(a.measure);
   if (a.quality_at_time) {
     json["quality_at_time"] = {{"seconds", number(a.quality_at_time->seconds)},
                                {"estimate", to_json(a.quality_at_time->quality)}};
@@ -240,6 +242,12 @@ Json to_json(const std::vector<ScalingPoint>& points) {
 bool ArmResult::has_flag(std::string_view code) const {
   return std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return flag.code == code; });
 }
+
+bool ArmResult::timed_fairly() const {
+  return !has_flag("side-by-side") && !has_flag("other-version") && !has_flag("other-host");
+}
+
+bool ArmResult::timing_counts() const { return timed_fairly() && !has_flag("busy"); }
 
 const ArmResult* Results::arm(std::string_view id) const {
   const auto found =

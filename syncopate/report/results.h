@@ -44,6 +44,7 @@ struct Check {
   bool ok = true;
   std::string text{};
   bool differs_by_nature = false;  ///< it differs, because such a strategy does
+  bool known = true;               ///< false: the records do not say, so nothing was found
 };
 
 /// Milliseconds of an iteration.
@@ -114,6 +115,7 @@ struct RunResult {
          ms_p95 = kUnknown, examples_per_s = kUnknown, train_seconds = kUnknown, bytes_per_step = kUnknown,
          outside_load = kUnknown, peak_memory = kUnknown, noise_scale = kUnknown;
   int64_t workers = 0, examples = 0, steps = 0, global_batch = 0;
+  int64_t tested = 0;                        ///< examples that the score is of
   std::map<std::string, double> measures{};  ///< all of the last evaluation
   std::map<std::string, double> bytes_by_kind{};
   bool collapsed = false, reused = false, other_version = false, alone = true;
@@ -138,8 +140,10 @@ struct ArmResult {
   std::vector<Check> checks{};
   bool excluded = false;  ///< a check failed: left out of plots, front and advice
   std::vector<Flag> flags{};
+  Measure measure{};  ///< that of its task
   Estimate quality{};
-  std::optional<Difference> difference{};
+  std::optional<Difference> difference{};  ///< to the arm most like it, or to its control
+  std::optional<Difference> to_base{};     ///< to the one that all of its group are judged by; its own is 0
   std::optional<QualityAtTime> quality_at_time{};
   std::optional<TimeToTarget> time_to_target{};
   Estimate speedup{};
@@ -151,6 +155,8 @@ struct ArmResult {
   Parts parts{};
   double seconds_per_epoch = kUnknown;
   double examples = kUnknown, updates = kUnknown, global_batch = kUnknown;  ///< means over its runs
+  double worker_share = kUnknown;  ///< examples of a worker in one update
+  double worker_batch = kUnknown;  ///< examples that it takes at a time
   Bytes bytes{};
   std::optional<Bandwidth> bandwidth{};
   double peak_memory = kUnknown, noise_scale = kUnknown, outside_load = kUnknown;
@@ -161,6 +167,8 @@ struct ArmResult {
   std::optional<Tuning> tuning{};
 
   bool has_flag(std::string_view code) const;
+  bool timed_fairly() const;   ///< alone, on the host and by the version that others were
+  bool timing_counts() const;  ///< and nobody else used the machine
 };
 
 struct Advice {

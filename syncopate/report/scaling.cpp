@@ -30,7 +30,7 @@ struct Family {
 
 std::vector<ScalingPoint> scaled(const Results& results, bool weak) {
   const auto size = [&](const ArmResult& arm) {
-    return std::llround(weak ? arm.global_batch / static_cast<double>(arm.workers) : arm.global_batch);
+    return std::llround(weak ? arm.worker_share : arm.worker_share * static_cast<double>(arm.workers));
   };
   const auto usable = [](const ArmResult& arm) {
     return !arm.excluded && arm.kind == "row" && arm.examples_per_s.known() &&

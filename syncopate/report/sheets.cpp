@@ -6,6 +6,7 @@
 #include <set>
 
 #include "syncopate/base/text.h"
+#include "syncopate/report/words.h"
 
 namespace syncopate::report {
 namespace {
@@ -201,9 +202,7 @@ Sheet arms_sheet(const Results& results) {
   columns.add("difference_seeds",
               [&](const ArmResult& arm) { return arm.difference ? count(arm.difference->n) : Cell(); });
   columns.add("verdict", [&](const ArmResult& arm) {
-    if (!arm.difference) return Cell();
-    if (arm.difference->same) return text("the same");
-    return text(!arm.difference->decided ? "undecided" : *arm.difference->better ? "better" : "worse");
+    return arm.difference ? text(verdict_text(*arm.difference)) : Cell();
   });
   columns.add("seeds_needed", [](const ArmResult& arm) {
     return arm.difference && arm.difference->seeds_needed ? count(*arm.difference->seeds_needed) : Cell();

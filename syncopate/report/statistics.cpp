@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace syncopate::report {
 namespace {
@@ -97,11 +98,12 @@ Estimate estimate(std::vector<double> values) {
 
 std::optional<int64_t> seeds_needed(double mean, double sd) {
   if (!std::isfinite(mean) || !std::isfinite(sd) || mean == 0) return std::nullopt;
+  constexpr double kFourInFive = 0.8416;  // the normal quantile of 80 %
   const auto decides = [&](int64_t n) {
-    return two_sided_95(n - 1) * sd / std::sqrt(static_cast<double>(n)) < std::abs(mean);
+    return (two_sided_95(n - 1) + kFourInFive) * sd / std::sqrt(static_cast<double>(n)) < std::abs(mean);
   };
   if (!decides(kMostSeeds)) return std::nullopt;
-  int64_t low = 1, high = kMostSeeds;  // one never decides; t / sqrt(n) falls with n
+  int64_t low = 2, high = kMostSeeds;  // two are never counted on; t / sqrt(n) falls with n
   while (high - low > 1) {
     const int64_t middle = (low + high) / 2;
     (decides(middle) ? high : low) = middle;
@@ -109,15 +111,45 @@ std::optional<int64_t> seeds_needed(double mean, double sd) {
   return high;
 }
 
-Difference paired_difference(const std::vector<double>& differences, bool higher_is_better) {
+Difference paired_difference(const std::vector<double>& differences, bool higher_is_better,
+                             double resolution) {
   const Estimate all = estimate(differences);
   Difference result{.mean = all.mean, .sd = all.sd, .low = all.low, .high = all.high, .n = all.n};
   if (all.n < 2) return result;
   result.same = all.mean == 0 && all.sd == 0;
-  result.decided = all.low > 0 || all.high < 0;
+  if (result.same) return result;
+  // Numbers that differ by rounding alone have no spread either.
+  const double least = std::max(resolution, 1e-9 * std::abs(all.mean));
+  const bool real = all.sd > least;
+  if (!real) {
+    result.sd = least;
+    const double half = two_sided_95(all.n - 1) * least / std::sqrt(static_cast<double>(all.n));
+    result.low = all.mean - half;
+    result.high = all.mean + half;
+  }
+  result.enough = all.n > 2 ? real || resolution > 0 : real;
+  result.decided = result.enough && (result.low > 0 || result.high < 0);
   if (result.decided) result.better = (all.mean > 0) == higher_is_better;
-  if (!result.decided && !result.same) result.seeds_needed = seeds_needed(all.mean, all.sd);
+  if (!result.decided) result.seeds_needed = seeds_needed(all.mean, result.sd);
   return result;
+}
+
+double chance_of(const Difference& difference) {
+  if (!difference.enough || !(difference.sd > 0)) return 1;
+  const double n = static_cast<double>(difference.n);
+  return 2 * upper_tail(std::abs(difference.mean) * std::sqrt(n) / difference.sd, n - 1);
+}
+
+std::vector<bool> stand_together(const std::vector<double>& chances) {
+  std::vector<size_t> order(chances.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return chances[a] < chances[b]; });
+  std::vector<bool> stands(chances.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (chances[order[i]] * static_cast<double>(order.size() - i) > 0.05) break;
+    stands[order[i]] = true;
+  }
+  return stands;
 }
 
 double median(std::vector<double> values) {

@@ -34,10 +34,11 @@ Estimate estimate(std::vector<double> values);
 struct Difference {
   double mean = kUnknown, sd = kUnknown, low = kUnknown, high = kUnknown;
   int64_t n = 0;                          ///< seeds in common
-  bool decided = false;                   ///< the interval does not hold 0
+  bool enough = false;                    ///< seeds that may decide: three, or two whose spread is real
+  bool decided = false;                   ///< they are, and the interval does not hold 0
   bool same = false;                      ///< no difference in any of at least two seeds
   std::optional<bool> better{};           ///< of one that is decided
-  std::optional<int64_t> seeds_needed{};  ///< that would decide a difference of this size and spread
+  std::optional<int64_t> seeds_needed{};  ///< that would probably decide one of this size and spread
   std::string against{};                  ///< the id of the arm that it is to
 
   double half() const { return (high - low) / 2; }
@@ -46,12 +47,20 @@ struct Difference {
 /// The most seeds that are worth naming: a difference that needs more is nobody's concern.
 inline constexpr int64_t kMostSeeds = 1000;
 
-/// Of differences, one for each seed that both sides have.
-Difference paired_difference(const std::vector<double>& differences, bool higher_is_better);
+/// Of differences, one for each seed that both sides have. `resolution` is the least step of a score: seeds
+/// that happen to agree more closely than it tell nothing, so the spread counts as no smaller.
+Difference paired_difference(const std::vector<double>& differences, bool higher_is_better,
+                             double resolution = 0);
 
-/// The smallest number of seeds at which the interval of a mean with this spread leaves 0 out; nothing above
-/// kMostSeeds, or where the spread is not known.
+/// The smallest number of seeds, from three on, whose interval leaves 0 out four times in five, where mean
+/// and spread are truly these; nothing above kMostSeeds, or where the spread is not known.
 std::optional<int64_t> seeds_needed(double mean, double sd);
+
+/// How often chance alone would make a difference as large as this one; 1 where the seeds are too few.
+double chance_of(const Difference& difference);
+
+/// Which of several claims stand together at 5 % (Holm 1979), each with the chance that it is none.
+std::vector<bool> stand_together(const std::vector<double>& chances);
 
 /// The median; NaN of none. Numbers that are NaN are left out.
 double median(std::vector<double> values);

@@ -33,15 +33,21 @@ std::string with_interval(const Measure& measure, const Estimate& estimate) {
   return text;
 }
 
+/// With the name of its measure where that is not the table's.
+std::string quality_in(const Results& results, const ArmResult& arm) {
+  const std::string text = with_interval(arm.measure, arm.quality);
+  if (!arm.quality.known() || arm.measure.name == results.measure.name) return text;
+  return fmt::format("{} {}{}", arm.measure.label, text, arm.measure.percent ? " %" : "");
+}
+
 std::string verdict_of(const Results& results, const ArmResult& arm) {
   if (arm.excluded) return "left out";
   if (!arm.difference) return arm.id == results.baseline ? "baseline" : "";
   const Difference& difference = *arm.difference;
-  std::string text = difference_text(results.measure, difference);
+  if (difference.n == 0) return verdict_text(difference);
+  std::string text = difference_text(arm.measure, difference);
   if (const size_t unit = text.find(" points"); unit != std::string::npos) text.erase(unit);
-  if (difference.n == 0) return "not compared";
-  if (difference.same) return text + " the same";
-  return text + (difference.decided ? *difference.better ? " better" : " worse" : " undecided");
+  return text + " " + verdict_text(difference);
 }
 
 std::string parts_of(const ArmResult& arm) {
@@ -73,7 +79,7 @@ std::string terminal_table(const Results& results) {
     const ArmResult& arm = results.arms[i];
     const bool finished = arm.ms.known();
     table.add({shortened(arm.name), std::to_string(arm.workers), std::to_string(arm.quality.n),
-               finished ? with_interval(results.measure, arm.quality) : arm.state, verdict_of(results, arm),
+               finished ? quality_in(results, arm) : arm.state, verdict_of(results, arm),
                finished ? times_text(arm.speedup.mean) : "",
                finished ? fmt::format("{:.1f}", arm.ms.mean) : "", parts_of(arm),
                std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "", marks[i]});

@@ -15,6 +15,8 @@ const spec::StrategyInfo* find(std::string_view name) {
 
 }  // namespace
 
+bool is_strategy(std::string_view name) { return find(name) != nullptr; }
+
 spec::Rhythm rhythm_of(std::string_view strategy) {
   const spec::StrategyInfo* info = find(strategy);
   return info == nullptr ? spec::Rhythm::kTogether : info->rhythm;

@@ -7,6 +7,8 @@
 
 namespace syncopate::report {
 
+bool is_strategy(std::string_view name);
+
 /// How workers of a strategy keep together; together where the name is not one of ours.
 spec::Rhythm rhythm_of(std::string_view strategy);
 

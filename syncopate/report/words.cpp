@@ -37,6 +37,13 @@ std::string difference_text(const Measure& measure, const Difference& difference
   return measure.percent ? text + " points" : text;
 }
 
+std::string verdict_text(const Difference& difference) {
+  if (difference.n == 0) return "not compared";
+  if (difference.same) return "the same";
+  if (!difference.decided) return "undecided";
+  return *difference.better ? "better" : "worse";
+}
+
 std::string times_text(double factor) {
   if (!std::isfinite(factor)) return "–";
   return factor >= 10 ? fmt::format("{:.1f}x", factor) : fmt::format("{:.2f}x", factor);

@@ -11,6 +11,8 @@ std::string grouped(double count);                               ///< "30,000"
 std::string quality_text(const Measure& measure, double value);  ///< "81.22 %" or "12.35"; "–" of none
 /// "−0.10 ± 0.40 points", "+1.2" of one seed.
 std::string difference_text(const Measure& measure, const Difference& difference);
+/// "better", "worse", "the same", "undecided" or, without a seed in common, "not compared".
+std::string verdict_text(const Difference& difference);
 std::string times_text(double factor);                                        ///< "1.85x"
 std::string seeds_text(int64_t seeds);                                        ///< "1 seed", "3 seeds"
 std::string workers_text(int64_t workers);                                    ///< "one worker", "4 workers"

@@ -44,7 +44,7 @@ TEST_F(Checks, HonestArmsPass) {
   const Results results = made_.analysed();
   EXPECT_EQ(results.baseline, "a-single");
   for (const ArmResult& arm : results.arms) {
-    EXPECT_EQ(arm.checks.size(), 9u);
+    EXPECT_EQ(arm.checks.size(), 10u);
     EXPECT_FALSE(arm.excluded);
     EXPECT_EQ(flag_text(arm, "busy"), "");
   }
@@ -67,11 +67,19 @@ TEST_F(Checks, ARunThatEndedByTheClockIsToldApart) {
     run.record.examples = 1600;
     run.record.steps = 50;
     run.record.ended = std::string("time limit");
+    run.settings["train.time_limit"] = std::string("5");
   });
+  caught_by("examples", "do not have the same limit");
+  EXPECT_NE(flag_text(arm_named(made_.analysed(), "cheat"), "ended-early"), "");
+  for (MadeRun* run : made_.runs_of("single")) run->settings["train.time_limit"] = std::string("4");
+  EXPECT_TRUE(arm_named(made_.analysed(), "cheat").excluded) << "another limit";
+  for (MadeRun* run : made_.runs_of("single")) run->settings["train.time_limit"] = std::string("5");
   const Results results = made_.analysed();
   const ArmResult& arm = arm_named(results, "cheat");
   EXPECT_FALSE(arm.excluded);
   EXPECT_TRUE(check_of(arm, "examples").differs_by_nature);
+  EXPECT_NE(flag_text(arm, "ended-early").find("seeds 1, 2 and 3"), std::string::npos);
+  EXPECT_EQ(flag_text(arm_named(results, "honest"), "ended-early"), "");
 }
 
 TEST_F(Checks, AnotherStart) {
@@ -82,10 +90,17 @@ TEST_F(Checks, AnotherStart) {
 TEST_F(Checks, AnotherStartOfAnotherPhaseIsFlagged) {
   each([](MadeRun& run) {
     run.record.start_hash = std::string("another");
-    run.record.init_from = std::string("runs/phase");
+    run.record.init_from = std::string("runs/run9/final");
   });
+  caught_by("start", "starts from runs/run9/final");
+  EXPECT_NE(flag_text(arm_named(made_.analysed(), "cheat"), "other-start"), "");
+  made_.arm("phase", "single", 1, {0.5}, 1000);
+  made_.runs.back().kind = std::string("phase");
+  ASSERT_EQ(made_.folder_of(made_.runs.size() - 1).filename(), "run9");
   const Results results = made_.analysed();
   EXPECT_TRUE(check_of(arm_named(results, "cheat"), "start").differs_by_nature);
+  EXPECT_NE(flag_text(arm_named(results, "cheat"), "other-start"), "");
+  EXPECT_EQ(flag_text(arm_named(results, "honest"), "other-start"), "");
   EXPECT_FALSE(arm_named(results, "cheat").excluded);
 }
 
@@ -298,6 +313,166 @@ TEST_F(Checks, ARateAtTheEdgeOfItsGridIsFlagged) {
   EXPECT_NE(flag_text(arm_named(results, "cheat"), "rate-at-edge").find("highest"), std::string::npos);
   EXPECT_EQ(flag_text(arm_named(results, "honest"), "rate-at-edge"), "");
   EXPECT_NEAR(arm_named(results, "cheat").tuning->values[0].mean, 0.65, 1e-12);
+}
+
+TEST_F(Checks, AnotherStartThatIsTheSubject) {
+  each([](MadeRun& run) {
+    run.record.start_hash = std::string("another");
+    run.record.init_from = std::string("/elsewhere/trained");
+  });
+  made_.sweep["differs"] = {"start"};
+  const Results results = made_.analysed();
+  EXPECT_FALSE(arm_named(results, "cheat").excluded);
+  EXPECT_NE(flag_text(arm_named(results, "cheat"), "other-start"), "") << "said all the same";
+}
+
+TEST_F(Checks, HalfTheDataOfATinyRun) {
+  for (MadeRun& run : made_.runs) {
+    run.record.global_batch = 2048;
+    run.record.steps = 2;
+    run.record.examples = 4096;
+  }
+  EXPECT_FALSE(arm_named(made_.analysed(), "cheat").excluded) << "foil";
+  each([](MadeRun& run) {
+    run.record.steps = 1;
+    run.record.examples = 2048;
+  });
+  caught_by("examples", "2,048");
+  EXPECT_FALSE(check_of(arm_named(made_.analysed(), "cheat"), "updates").ok) << "one of two is no slack";
+}
+
+TEST_F(Checks, ARestThatPassesIsToldAsItIs) {
+  each([](MadeRun& run) { run.record.examples -= 32; });
+  const Results results = made_.analysed();
+  EXPECT_EQ(check_of(arm_named(results, "cheat"), "examples").text,
+            "consumed 3,168 examples in seed 1, single consumed 3,200: less than a batch and 2 % apart");
+  EXPECT_EQ(check_of(arm_named(results, "honest"), "examples").text, "3,200 examples, as single");
+}
+
+TEST_F(Checks, LocalUpdatesDifferBySettingOnly) {
+  each([](MadeRun& run) {
+    run.record.strategy = std::string("local-sgd");
+    run.record.global_batch = 256;
+    run.record.steps = 12;
+    run.losses.resize(12);
+  });
+  caught_by("batch", "256");
+}
+
+TEST_F(Checks, FreeWorkersDifferByTheirNumberAndNoMore) {
+  each([](MadeRun& run) {
+    run.record.strategy = std::string("hogwild");
+    run.record.global_batch = 4;  // two workers share 32: 16 would be theirs
+    run.record.steps = 800;
+  });
+  caught_by("batch", "4 examples");
+  EXPECT_FALSE(check_of(arm_named(made_.analysed(), "cheat"), "updates").ok);
+}
+
+TEST_F(Checks, AnotherModelOfARunAsItsResult) {
+  each([](MadeRun& run) { run.record.keep = std::string("best"); });
+  caught_by("selection", "the best model, that of single the last");
+}
+
+TEST_F(Checks, AnotherPrecisionIsToldUnlessItIsTheSubject) {
+  each([](MadeRun& run) { run.record.precision = std::string("bf16"); });
+  const Results results = made_.analysed();
+  EXPECT_EQ(flag_text(arm_named(results, "cheat"), "other-precision"), "computes in bf16, single in fp32");
+  EXPECT_EQ(flag_text(arm_named(results, "honest"), "other-precision"), "");
+  made_.sweep["axes"] = {"compute.precision"};
+  EXPECT_EQ(flag_text(arm_named(made_.analysed(), "cheat"), "other-precision"), "");
+}
+
+TEST_F(Checks, ArmsThatWereNotTunedAreTold) {
+  made_.sweep["tuning"] = {nlohmann::ordered_json{{"arm", "a-cheat"},
+                                                  {"setting", "optim.lr"},
+                                                  {"values", {{{"value", 0.001}, {"scores", {0.6}}}}},
+                                                  {"best", 0.001},
+                                                  {"edge", nullptr}}};
+  const Results results = made_.analysed();
+  EXPECT_NE(flag_text(arm_named(results, "honest"), "not-tuned"), "");
+  EXPECT_EQ(flag_text(arm_named(results, "cheat"), "not-tuned"), "");
+}
+
+TEST_F(Checks, ThreadsThatNobodyRecordedAreNotKnown) {
+  EXPECT_TRUE(check_of(arm_named(made_.analysed(), "cheat"), "threads").known) << "foil";
+  each([](MadeRun& run) { run.record.threads = 0; });
+  const Results results = made_.analysed();
+  EXPECT_FALSE(check_of(arm_named(results, "cheat"), "threads").known);
+  EXPECT_FALSE(arm_named(results, "cheat").excluded);
+}
+
+TEST_F(Checks, AnArmThatIsLeftOutIsNobodysBase) {
+  made_.sweep["baseline"] = "honest";
+  EXPECT_EQ(arm_named(made_.analysed(), "cheat").speed_against, "a-single") << "foil";
+  for (MadeRun* run : made_.runs_of("single")) run->record.cpu = std::string("an old processor");
+  const Results results = made_.analysed();
+  EXPECT_TRUE(arm_named(results, "single").excluded);
+  EXPECT_EQ(arm_named(results, "cheat").speed_against, "a-honest");
+  EXPECT_NEAR(arm_named(results, "cheat").speedup.mean, 1, 1e-9);
+  EXPECT_FALSE(arm_named(results, "single").speedup.known()) << "another machine's speed";
+}
+
+TEST_F(Checks, ABusyMachineIsToldByTheSeedsThatItIsOf) {
+  made_.runs_of("cheat")[1]->record.outside_load = 1.5;
+  EXPECT_NE(flag_text(arm_named(made_.analysed(), "cheat"), "busy").find("1.5 cores"), std::string::npos);
+  const auto load_notes = [&] {
+    int count = 0;
+    for (const Note& note : made_.analysed().notes) count += note.code == "load" && !note.warning ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(load_notes(), 0);
+  each([](MadeRun& run) { run.record.outside_load = record::kNan; });
+  EXPECT_EQ(load_notes(), 1);
+}
+
+TEST_F(Checks, TimingThatDoesNotCountIsNeitherSlowerNorOnTheFront) {
+  each([](MadeRun& run) { run.record.examples_per_s /= 3; });
+  EXPECT_NE(flag_text(arm_named(made_.analysed(), "cheat"), "slower"), "") << "foil";
+  each([](MadeRun& run) { run.record.outside_load = 2; });
+  EXPECT_EQ(flag_text(arm_named(made_.analysed(), "cheat"), "slower"), "");
+  each([](MadeRun& run) {
+    run.record.outside_load = 0.1;
+    run.record.examples_per_s *= 9;
+  });
+  EXPECT_TRUE(arm_named(made_.analysed(), "cheat").pareto) << "foil";
+  each([](MadeRun& run) { run.alone = false; });
+  const Results results = made_.analysed();
+  EXPECT_FALSE(arm_named(results, "cheat").pareto);
+  EXPECT_TRUE(arm_named(results, "honest").pareto);
+}
+
+TEST_F(Checks, SlowerNeedsAsLargeAStepAsFaster) {
+  MadeSweep made;
+  made.arm("single", "single", 1, {0.8}, 1000);
+  made.arm("near", "ddp", 2, {0.8}, 997);
+  made.arm("far", "all-reduce", 2, {0.8}, 880);
+  const Results results = made.analysed();
+  EXPECT_EQ(flag_text(arm_named(results, "near"), "slower"), "");
+  EXPECT_NE(flag_text(arm_named(results, "far"), "slower"), "");
+}
+
+TEST_F(Checks, NearlyOneAnswerIsACollapse) {
+  for (MadeRun& run : made_.runs) answer(run, 450, 250);
+  answer(*made_.runs_of("cheat")[1], 595, 12);  // 983 of 1000 answers are the first class
+  EXPECT_NE(flag_text(arm_named(made_.analysed(), "cheat"), "collapsed").find("the same class"),
+            std::string::npos);
+  answer(*made_.runs_of("cheat")[1], 560, 140);
+  EXPECT_EQ(flag_text(arm_named(made_.analysed(), "cheat"), "collapsed"), "");
+}
+
+TEST_F(Checks, AWorkerThatRunsFreeHasAWholeUpdatesBatch) {
+  each([](MadeRun& run) {
+    run.record.strategy = std::string("hogwild");
+    run.record.global_batch = 16;
+    run.record.steps = 200;
+  });
+  for (MadeRun* run : made_.runs_of("honest")) run->settings["train.accumulate"] = std::string("2");
+  const Results results = made_.analysed();
+  EXPECT_EQ(arm_named(results, "cheat").worker_batch, 16);
+  EXPECT_EQ(arm_named(results, "honest").worker_share, 16);
+  EXPECT_EQ(arm_named(results, "honest").worker_batch, 8);
+  EXPECT_EQ(arm_named(results, "single").worker_batch, 32);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST_F(Reading, FiguresOfAnArm) {
   EXPECT_NEAR(ddp.speedup.mean, 1.9, 1e-9);
   EXPECT_NEAR(ddp.speedup.sd, 0, 1e-9) << "paired: what seeds add to both falls out";
   EXPECT_NEAR(ddp.efficiency, 0.95, 1e-9);
-  EXPECT_EQ(ddp.words, "1.90x faster than one worker");
+  EXPECT_EQ(ddp.words, "1.90x as fast as one worker");
   EXPECT_EQ(arm_named(results, "single").words, "what speed is measured against");
   ASSERT_TRUE(ddp.bandwidth);
   EXPECT_NEAR(ddp.bandwidth->algorithm_gbit, 0.5, 1e-9);

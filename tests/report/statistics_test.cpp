@@ -86,22 +86,50 @@ TEST(Statistics, SeedsThatAgreeToTheBitAreTheSame) {
   EXPECT_FALSE(paired_difference({1e-9, 0, 0}, true).same);
 }
 
-TEST(Statistics, SeedsNeededIsTheFirstNumberThatDecides) {
+TEST(Statistics, SeedsNeededIsTheFirstNumberThatDecidesFourTimesInFive) {
   for (const double mean : {0.1, 0.5, 1.0, 3.0, -0.5}) {
     const auto n = seeds_needed(mean, 1);
     ASSERT_TRUE(n) << mean;
     const auto half = [](int64_t seeds) {
-      return student_quantile(0.975, static_cast<double>(seeds - 1)) / std::sqrt(static_cast<double>(seeds));
+      return (student_quantile(0.975, static_cast<double>(seeds - 1)) + 0.8416) /
+             std::sqrt(static_cast<double>(seeds));
     };
     EXPECT_LT(half(*n), std::abs(mean));
-    if (*n > 2) {
+    if (*n > 3) {
       EXPECT_GE(half(*n - 1), std::abs(mean));
     }
   }
-  EXPECT_EQ(seeds_needed(1, 1), 7) << "2.447 / sqrt(7) = 0.925, 2.571 / sqrt(6) = 1.05";
+  EXPECT_EQ(seeds_needed(1, 1), 10) << "(2.262 + 0.842) / sqrt(10) = 0.98, (2.306 + 0.842) / 3 = 1.05";
   EXPECT_EQ(seeds_needed(1e-6, 1), std::nullopt) << "more than anybody would run";
   EXPECT_EQ(seeds_needed(0, 1), std::nullopt);
-  EXPECT_EQ(seeds_needed(1, 0), 2);
+  EXPECT_EQ(seeds_needed(1, 0), 3) << "two are never counted on";
+}
+
+// Two seeds that move by the same few examples say nothing about a third.
+TEST(Statistics, SeedsThatHappenToAgreeDecideNothing) {
+  const std::vector<double> agree{0.8036 - 0.80, 0.8136 - 0.81};
+  const Difference two = paired_difference(agree, true, 0.001);
+  EXPECT_FALSE(two.decided);
+  EXPECT_FALSE(paired_difference(agree, true).decided) << "whatever a score's step is";
+  EXPECT_GE(two.sd, 0.001);
+  EXPECT_GT(two.high, 0.01) << "12.7 * 0.001 / sqrt(2)";
+  EXPECT_FALSE(paired_difference({0.1, 0.1}, true, 0.001).decided) << "nor a large one";
+  EXPECT_TRUE(paired_difference({0.1, 0.103}, true, 0.001).decided) << "foil: a spread that is real";
+  EXPECT_TRUE(paired_difference({0.1, 0.1, 0.1}, true, 0.001).decided) << "foil: three seeds";
+  EXPECT_FALSE(paired_difference({0.001, 0.001, 0.001}, true, 0.001).decided) << "one example each";
+}
+
+// Holm's procedure by hand: 0.01 * 4 = 0.04 and 0.013 * 3 = 0.039 stand, 0.03 * 2 = 0.06 does not, nor what
+// follows.
+TEST(Statistics, ClaimsStandTogetherByHolm) {
+  EXPECT_EQ(stand_together({0.03, 0.01, 0.04, 0.013}), (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(stand_together({0.04}), (std::vector<bool>{true}));
+  EXPECT_EQ(stand_together({0.04, 0.9}), (std::vector<bool>{false, false}));
+  EXPECT_TRUE(stand_together({}).empty());
+  // Gosset's data again: t = 4.0621 with 9 degrees of freedom, p = 0.00283.
+  const Difference sleep = paired_difference({1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4}, true);
+  EXPECT_NEAR(chance_of(sleep), 0.00283, 1e-5);
+  EXPECT_EQ(chance_of(paired_difference({1}, true)), 1);
 }
 
 TEST(Statistics, MediansLeaveOutWhatIsNotKnown) {

@@ -254,6 +254,9 @@ TEST(PlainText, BytesThatAreNoTextAreReplaced) {
   EXPECT_EQ(utf8("\xC3"), "\xEF\xBF\xBD") << "cut off";
   EXPECT_EQ(utf8(std::string("\xEF\xBF\xBF")), "\xEF\xBF\xBD") << "no character of XML";
   EXPECT_EQ(one_line("a\nb\x1b\x7f"), "a b  ");
+  EXPECT_EQ(one_line("sin\u009b31mgle\u202e"), "sin31mgle") << "no control of a terminal, no turned order";
+  EXPECT_EQ(one_line("\u0080a\u009f\u202ab\u2066c\u2069"), "abc");
+  EXPECT_EQ(one_line("\u00a0é\u2029−…\u2065"), "\u00a0é\u2029−…\u2065") << "foil: their neighbours stay";
 }
 
 TEST(FilesOf, AFolderWhoseNameIsNotText) {

@@ -269,5 +269,75 @@ TEST_F(Reading, FailedAndDivergedRunsAreFlaggedAndTheRestCounts) {
   EXPECT_NE(flag_text(ddp, "one-seed"), "");
 }
 
+TEST_F(Reading, ATimeToTheTargetHasNoMeanWhereSomeSeedsMissedIt) {
+  for (MadeRun& run : made_.runs) {
+    record::EvalRecord eval;
+    eval.step = 50;
+    eval.examples = 1000;
+    eval.measures["accuracy"] = run.name == "ddp" && run.seed == 3 ? 0.4 : 0.6;
+    run.evals.push_back(eval);
+  }
+  made_.sweep["target"] = {{"measure", "accuracy"}, {"value", 0.5}};
+  const Results results = made_.analysed();
+  EXPECT_EQ(arm_named(results, "ddp").time_to_target->reached, 2);
+  EXPECT_TRUE(std::isnan(arm_named(results, "ddp").time_to_target->seconds.mean));
+  EXPECT_TRUE(std::isfinite(arm_named(results, "single").time_to_target->seconds.mean));
+  EXPECT_TRUE(noted(results, "Quality at equal time is that of the test split"));
+}
+
+TEST_F(Reading, EqualTimeIsThatOfArmsWhoseTimingCounts) {
+  made_.arm("together", "all-reduce", 2, {0.80, 0.81, 0.79}, 8000);
+  for (MadeRun& run : made_.runs) {
+    record::EvalRecord eval;
+    eval.step = 10;
+    eval.examples = 1000;
+    eval.measures["accuracy"] = 0.6;
+    run.evals.push_back(eval);
+    run.alone = run.name != "together";
+  }
+  const Results results = made_.analysed();
+  EXPECT_FALSE(arm_named(results, "together").quality_at_time);
+  EXPECT_NEAR(arm_named(results, "single").quality_at_time->seconds,
+              arm_named(results, "ddp").train_seconds.mean, 1e-9);
+}
+
+TEST_F(Reading, AnArmThatHasNotBegunHasTheFamilyOfItsPlan) {
+  made_.arm("local-sgd", "local-sgd", 2, {0.8}, 1000);
+  made_.runs.back().state = std::string("planned");
+  made_.write();
+  fs::remove_all(made_.folder_of(made_.runs.size() - 1));
+  EXPECT_EQ(arm_named(analyse(made_.path()), "local-sgd").family, "local");
+}
+
+TEST_F(Reading, WhatIsLeftToTheProgramIsAutoAndNotZero) {
+  for (MadeRun& run : made_.runs) {
+    run.settings["train.epochs"] = std::string("0");
+    run.settings["train.patience"] = std::string("0");
+  }
+  const Results results = made_.analysed();
+  const auto common = [&](const std::string& name) {
+    for (const auto& [key, value] : results.common) {
+      if (key == name) return value;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(common("train.epochs"), "auto");
+  EXPECT_EQ(common("train.patience"), "0") << "foil: none is none";
+}
+
+TEST_F(Reading, ScalingOfFreeWorkersCountsTheirBatchesTogether) {
+  made_.arm("hogwild", "hogwild", 2, {0.80, 0.81, 0.79}, 1700);
+  for (MadeRun* run : made_.runs_of("hogwild")) {
+    run->record.global_batch = 16;
+    run->record.steps = 200;
+  }
+  const Results results = made_.analysed();
+  std::vector<std::string> strong;
+  for (const ScalingPoint& point : results.strong) strong.push_back(point.group + ": " + point.arm);
+  EXPECT_EQ(strong, (std::vector<std::string>{"ddp: a-single", "ddp: a-ddp", "hogwild: a-single",
+                                              "hogwild: a-hogwild"}));
+  EXPECT_TRUE(results.weak.empty());
+}
+
 }  // namespace
 }  // namespace syncopate::report

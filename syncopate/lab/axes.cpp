@@ -100,6 +100,7 @@ class Maker {
       const auto forced = no_choice(made.spec, setting.name);
       const auto why = forced ? forced : why_not(setting.name);
       heed_.note(setting.name, why);
+      own_heed_.note(setting.name, why);
       if (!why) made.axes.push_back(setting);
     }
     spec::set_to_defaults(made.spec, unheeded);
@@ -110,6 +111,12 @@ class Maker {
   void require_own() const {
     for (const Setting& setting : layers_.own) {
       if (const auto why = own_heed_.nobody(setting.name)) throw ConfigError("{}; leave it out", *why);
+    }
+    for (const std::string& name : layers_.own_axes) {
+      const auto why = own_heed_.nobody(name);
+      if (!why) continue;
+      const bool names_it = why->find(name) != std::string::npos;
+      throw ConfigError("axes: {}{}; leave it out", names_it ? "" : name + ": ", *why);
     }
   }
 

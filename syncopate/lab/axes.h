@@ -57,7 +57,8 @@ struct Layers {
   Settings shared;  ///< [settings]
   Settings own;     ///< its own: holds against an axis of the file
   Axes axes;
-  Settings last;  ///< --set
+  Settings last;                        ///< --set
+  std::vector<std::string> own_axes{};  ///< those of `axes` that it lists itself
 };
 
 struct Combination {
@@ -69,8 +70,8 @@ struct Combination {
 double count_combinations(const Axes& axes);
 
 /// Each combination of the axes, the last axis fastest; those that differ in nothing that they heed are one.
-/// Settings of its own that no combination heeds are refused; what others do not heed is told to `heed`.
-/// Throws ConfigError for a spec that no run could have.
+/// Settings and axes of its own that no combination heeds are refused; what others do not heed is told to
+/// `heed`. Throws ConfigError for a spec that no run could have.
 std::vector<Combination> combinations(const Layers& layers, Heed& heed);
 
 }  // namespace syncopate::lab

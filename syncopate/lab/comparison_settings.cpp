@@ -171,7 +171,6 @@ void require_tuning_runs(const Experiment& experiment) {
         throw ConfigError("tune: {}: {}", arm.name, error.what());
       }
     }
-    return;  // the others differ in nothing that could make a value bad
   }
 }
 

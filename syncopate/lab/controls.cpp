@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "syncopate/lab/experiment.h"
 #include "syncopate/spec/effect.h"
@@ -28,6 +29,34 @@ std::string in_one_form(spec::RunSpec spec) {
   return spec.fields().to_json().dump();
 }
 
+/// What a run learns from which data: the report compares others only where there is nothing better.
+auto problem_of(const spec::RunSpec& spec) {
+  return std::tuple(spec.task.name, spec.task.data, spec.task.limit, spec.task.test_limit, spec.model.name);
+}
+
+/// Arms that the report may take as the baseline.
+std::vector<size_t> baselines(const Experiment& experiment) {
+  const std::vector<Experiment::Arm>& arms = experiment.arms;
+  const auto all_that = [&](const auto& fits) {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < arms.size(); ++i) {
+      if (fits(arms[i])) found.push_back(i);
+    }
+    return found;
+  };
+  auto found = all_that([&](const Experiment::Arm& arm) {
+    return arm.row == experiment.baseline || arm.name == experiment.baseline;
+  });
+  if (found.empty()) {
+    found = all_that(
+        [](const Experiment::Arm& arm) { return spec::strategy_info(arm.spec.strategy.name).one_worker; });
+  }
+  if (!found.empty()) return found;
+  int64_t fewest = arms.front().spec.comm.workers;
+  for (const Experiment::Arm& arm : arms) fewest = std::min(fewest, arm.spec.comm.workers);
+  return all_that([&](const Experiment::Arm& arm) { return arm.spec.comm.workers == fewest; });
+}
+
 }  // namespace
 
 int64_t examples_per_update(const spec::RunSpec& spec) {
@@ -53,18 +82,18 @@ spec::RunSpec serial_control(const spec::RunSpec& spec) {
 void add_controls(Experiment& experiment) {
   std::vector<Experiment::Arm>& arms = experiment.arms;
   if (arms.empty()) return;
-  size_t baseline = 0;
-  for (size_t i = arms.size(); i-- > 0;) {
-    if (arms[i].row == experiment.baseline || arms[i].name == experiment.baseline) baseline = i;
-  }
+  const std::vector<size_t> candidates = baselines(experiment);
   std::map<std::string, size_t> known;
   for (size_t i = 0; i < arms.size(); ++i) known.emplace(in_one_form(arms[i].spec), i);
   const size_t rows = arms.size();
   for (size_t i = 0; i < rows; ++i) {
     const Experiment::Arm arm = arms[i];
     if (spec::strategy_info(arm.spec.strategy.name).one_worker) continue;  // is serial itself
-    if (arm.spec.task.name != arms[baseline].spec.task.name) continue;     // is compared with others
-    if (same_updates(arm.spec, arms[baseline].spec)) continue;
+    const auto own = std::find_if(candidates.begin(), candidates.end(), [&](size_t candidate) {
+      return problem_of(arms[candidate].spec) == problem_of(arm.spec);
+    });
+    const spec::RunSpec& baseline = arms[own == candidates.end() ? candidates.front() : *own].spec;
+    if (arm.spec.task.name != baseline.task.name || same_updates(arm.spec, baseline)) continue;
     Experiment::Arm control = arm;
     control.spec = serial_control(arm.spec);
     const auto [place, fresh] = known.emplace(in_one_form(control.spec), arms.size());

@@ -109,6 +109,7 @@ class Reader {
     if (rows_.empty())
       throw ConfigError(
           "it lists nothing to run; add [[row]] entries, each with a strategy and workers, or [axes]");
+    find_tuned();
     take_assignments();
     require_countable();
     for (const Entry& phase : phases_) add_phase(phase);
@@ -118,11 +119,21 @@ class Reader {
   }
 
  private:
+  /// What [tune] chooses; the rest of it is read later.
+  void find_tuned() {
+    static const std::set<std::string> others{"seeds", "refine", "epochs", "steps", "validation"};
+    for (const auto& [key, value] : table_of(file_, "tune").items()) {
+      if (!others.contains(key)) tuned_ = at("tune", [&, &key = key] { return dotted(key); });
+    }
+  }
+
   /// --set: a value for all, or other values for an axis.
   void take_assignments() {
     for (const auto& [name, value] : options_.set) {
       at("--set " + name, [&, &name = name, &value = value] {
         const std::string setting = dotted(name);
+        if (setting == tuned_)
+          throw ConfigError("[tune] chooses it for each arm; take [tune] out of the file to set it yourself");
         bool axis = find(axes_, setting) != nullptr;
         override_axes(axes_, {setting, value});
         for (std::vector<Entry>* entries : {&phases_, &rows_}) {
@@ -136,14 +147,15 @@ class Reader {
     }
   }
 
+  /// Before any of them is made, which takes its time.
   void require_countable() const {
-    constexpr double kMost = 1e6;  // of which most may be alike
     double count = 0;
     for (const Entry& row : rows_) count += count_combinations(axes_of(row));
-    for (const Entry& phase : phases_) count += count_combinations(phase.axes);
-    if (count <= std::max(kMost, static_cast<double>(options_.most_runs))) return;
-    throw ConfigError("its axes make {:.0f} combinations; use fewer values, or allow them with --max-runs",
-                      count);
+    for (const Entry& phase : phases_) count += count_combinations(axes_of_phase(phase));
+    if (count <= static_cast<double>(options_.most_runs)) return;
+    throw ConfigError(
+        "its axes make {:.0f} combinations; use fewer values, or allow them with --max-runs {:.0f}", count,
+        count);
   }
 
   /// The file's axes save those that the row settles itself, then its own.
@@ -176,19 +188,28 @@ class Reader {
     return all;
   }
 
+  Axes axes_of_phase(const Entry& entry) const {
+    return at(entry.place, [&] {
+      Axes axes = entry.axes;
+      for (const std::string& name : entry.borrowed) {
+        if (find(entry.own, name) != nullptr)
+          throw ConfigError("{} is both an axis and a setting; give one of them", name);
+        axes.push_back(borrowed(name));
+      }
+      return axes;
+    });
+  }
+
   void add_phase(const Entry& entry) {
+    const Axes axes = axes_of_phase(entry);
     at(entry.place, [&] {
       if (entry.name.empty()) throw ConfigError("a phase needs a name");
       for (const Experiment::Phase& other : made_.phases) {
         if (other.name == entry.name)
           throw ConfigError("another phase has the name \"{}\" already", entry.name);
       }
-      Layers layers{.shared = {}, .own = entry.own, .axes = entry.axes, .last = last_};
-      for (const std::string& name : entry.borrowed) {
-        if (find(entry.own, name) != nullptr)
-          throw ConfigError("{} is both an axis and a setting; give one of them", name);
-        layers.axes.push_back(borrowed(name));
-      }
+      Layers layers{.shared = {}, .own = entry.own, .axes = axes, .last = last_};
+      for (const Axis& axis : axes) layers.own_axes.push_back(axis.name);
       std::vector<Experiment::Phase> runs;
       for (Combination& one : combinations(layers, heed_)) {
         Experiment::Phase phase{.name = entry.name, .axes = one.axes, .spec = one.spec, .after = {}};
@@ -238,7 +259,10 @@ class Reader {
         std::erase_if(layers.axes, [](const Axis& each) { return each.name == kSeed; });
         heed_.note(kSeed, std::nullopt);
       }
-      for (const Axis& axis : layers.axes) note_axis(axis.name);
+      for (const Axis& axis : layers.axes) {
+        note_axis(axis.name);
+        if (find(entry.axes, axis.name) != nullptr) layers.own_axes.push_back(axis.name);
+      }
       for (Combination& one : combinations(layers, heed_)) {
         Experiment::Arm arm{
             .place = entry.place, .row = entry.name.empty() ? one.spec.label() : entry.name, .name = {}};
@@ -250,6 +274,7 @@ class Reader {
           arm.after = one.spec.model.init_from.substr(kPhase.size());
         for (const int64_t seed : arm.seeds) arm.starts.push_back(start_of(arm.with_seed(seed)));
         for (const Setting& setting : entry.own) arm.own.push_back(setting.name);
+        if (!entry.name.empty() && find(entry.own, tuned_) != nullptr) arm.settles = tuned_;
         add_arm(std::move(arm));
       }
     });
@@ -257,24 +282,12 @@ class Reader {
 
   /// Runs alike in all but the seed are one arm.
   void add_arm(Experiment::Arm arm) {
-    spec::RunSpec bare = arm.with_seed(0);
-    const auto [found, fresh] = by_settings_.emplace(bare.fields().to_json().dump(), made_.arms.size());
+    const auto [found, fresh] = by_settings_.emplace(arm.identity(), made_.arms.size());
     if (fresh) {
       made_.arms.push_back(std::move(arm));
-      return;
+    } else {
+      made_.arms[found->second].take_seeds(arm);
     }
-    Experiment::Arm& same = made_.arms[found->second];
-    for (size_t i = 0; i < arm.seeds.size(); ++i) {
-      if (std::find(same.seeds.begin(), same.seeds.end(), arm.seeds[i]) != same.seeds.end()) {
-        throw ConfigError("it has the same settings as {}, seed {} too; leave one of them out", same.place,
-                          arm.seeds[i]);
-      }
-      same.seeds.push_back(arm.seeds[i]);
-      same.starts.push_back(arm.starts[i]);
-    }
-    // "from scratch, seed 1" is called by its first seed no longer.
-    const std::string suffix = fmt::format(", seed {}", same.seeds.front());
-    if (same.row.ends_with(suffix)) same.row.resize(same.row.size() - suffix.size());
   }
 
   void note_axis(const std::string& name) {
@@ -307,6 +320,7 @@ class Reader {
   const Json& file_;
   const FileOptions& options_;
   Settings settings_, last_;
+  std::string tuned_;  ///< the setting that [tune] chooses
   Axes axes_;
   std::vector<Entry> phases_, rows_;
   Heed heed_;
@@ -320,6 +334,26 @@ spec::RunSpec Experiment::Arm::with_seed(int64_t seed) const {
   spec::RunSpec copy = spec;
   copy.train.seed = seed;
   return copy;
+}
+
+std::string Experiment::Arm::identity() const {
+  spec::RunSpec bare = with_seed(0);
+  return bare.fields().to_json().dump() + settles;
+}
+
+void Experiment::Arm::take_seeds(const Arm& other) {
+  for (size_t i = 0; i < other.seeds.size(); ++i) {
+    if (std::find(seeds.begin(), seeds.end(), other.seeds[i]) != seeds.end()) {
+      throw ConfigError(
+          "it has the same settings as {}, seed {} too (\"{}\" and \"{}\"); leave one of them out", place,
+          other.seeds[i], row, other.row);
+    }
+    seeds.push_back(other.seeds[i]);
+    starts.push_back(other.starts[i]);
+  }
+  // "from scratch, seed 1" is called by its first seed no longer.
+  const std::string suffix = fmt::format(", seed {}", seeds.front());
+  if (row.ends_with(suffix)) row.resize(row.size() - suffix.size());
 }
 
 Experiment read_experiment(const std::filesystem::path& path, const FileOptions& options) {
@@ -336,8 +370,9 @@ Experiment read_experiment(const std::filesystem::path& path, const FileOptions&
     experiment.title = file.value("title", path.stem().string());
     experiment.cost = file.value("cost", std::string());
     share_batch(experiment);
-    name_arms(experiment.arms);
     share_validation(experiment.arms);
+    join_same(experiment.arms);
+    name_arms(experiment.arms);
     drop_unused_phases(experiment);
     read_comparison(file, experiment);
     require_few(experiment, options.most_runs);

@@ -36,9 +36,15 @@ struct Experiment {
     std::string after{};                          ///< the phase it starts from; empty: none
     std::vector<std::optional<size_t>> starts{};  ///< the run of that phase, for each seed
     bool tuned = false;                           ///< its rate is chosen by [tune]
+    std::string settles{};                        ///< the setting that others have tuned and it gives itself
     std::vector<size_t> control_of{};             ///< the arms that it is the serial control of
     bool control() const { return !control_of.empty(); }
     spec::RunSpec with_seed(int64_t seed) const;
+    /// The same in arms that differ in nothing but the seed; one that is tuned is another than one that is
+    /// not.
+    std::string identity() const;
+    /// Makes the other's runs this one's; throws ConfigError where both have one of them.
+    void take_seeds(const Arm& other);
   };
 
   /// Chooses a setting, usually the rate, for each arm on the validation split.
@@ -95,7 +101,9 @@ int64_t examples_per_update(const spec::RunSpec& spec);
 spec::RunSpec serial_control(const spec::RunSpec& spec);
 
 /// Adds to the arms a serial control of each that differs from the baseline in examples per update or number
-/// of updates, unless there is such an arm. The baseline is the first arm where none is named.
+/// of updates, unless there is such an arm. The baseline is the report's: the arm that is named, else the
+/// one-worker arm, else that with the fewest workers, of the arm's own task, data and model where there is
+/// one.
 void add_controls(Experiment& experiment);
 
 /// Gives each arm a name for people, by its row and what it changes.

@@ -67,6 +67,10 @@ void choose_size(Json& file, const std::string& size) {
   if (file.contains("size")) sizes = file["size"];
   file.erase("size");
   if (!sizes.is_object()) throw ConfigError("size must be tables: [size.gpu.settings]");
+  for (const auto& [name, table] : sizes.items()) {
+    if (!table.is_object())
+      throw ConfigError("size: {0} must be a table of what it changes: [size.{0}.settings]", name);
+  }
   if (size.empty()) return;
   std::vector<std::string> names;
   for (const auto& [name, table] : sizes.items()) names.push_back(name);
@@ -103,8 +107,11 @@ void merge(Json& base, const Json& over) {
     } else if (Json& under = base[key]; under.is_array()) {
       for (const auto& [name, table] : value.items()) {
         const auto same = [&name = name](const Json& entry) {
-          return entry.is_object() && entry.value("name", "") == name;
+          return entry.is_object() && entry.contains("name") && entry["name"] == name;
         };
+        if (!table.is_object())
+          throw ConfigError("size: {0}.{1} must be a table of what it changes: [size.NAME.{0}.{1}]", key,
+                            name);
         const auto found = std::find_if(under.begin(), under.end(), same);
         if (found == under.end())
           throw ConfigError("size: there is no {} with the name \"{}\" to change", key, name);

@@ -50,6 +50,25 @@ void share_validation(std::vector<Experiment::Arm>& arms) {
   }
 }
 
+void join_same(std::vector<Experiment::Arm>& arms) {
+  std::map<std::string, size_t> known;
+  std::vector<Experiment::Arm> kept;
+  for (Experiment::Arm& arm : arms) {
+    const auto [place, fresh] = known.emplace(arm.identity(), kept.size());
+    if (fresh) {
+      kept.push_back(std::move(arm));
+      continue;
+    }
+    try {
+      kept[place->second].take_seeds(arm);
+    } catch (const ConfigError& error) {
+      throw ConfigError("{}: once rows share their batch and what they hold out, {}", arm.place,
+                        error.what());
+    }
+  }
+  arms = std::move(kept);
+}
+
 void drop_unused_phases(Experiment& experiment) {
   const size_t count = experiment.phases.size();
   std::vector<bool> used(count, false);
@@ -63,11 +82,17 @@ void drop_unused_phases(Experiment& experiment) {
   for (size_t i = 0; i < count; ++i) {
     if (used[i]) names.insert(experiment.phases[i].name);
   }
+  std::vector<bool> keep(count, false);
+  for (size_t i = count; i-- > 0;) {  // a phase stands behind those that it starts from
+    const Experiment::Phase& phase = experiment.phases[i];
+    keep[i] = keep[i] || used[i] || !names.contains(phase.name);
+    if (keep[i] && phase.after) keep[*phase.after] = true;
+  }
   std::vector<size_t> place(count, 0);
   std::vector<Experiment::Phase> kept;
   for (size_t i = 0; i < count; ++i) {
     Experiment::Phase& phase = experiment.phases[i];
-    if (!used[i] && names.contains(phase.name)) continue;
+    if (!keep[i]) continue;
     if (phase.after) phase.after = place[*phase.after];
     place[i] = kept.size();
     kept.push_back(std::move(phase));

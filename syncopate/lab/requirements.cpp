@@ -25,7 +25,8 @@ std::string how_to_give(const std::string& path) {
 }
 
 void require_path(const std::string& what, const std::string& path) {
-  if (!path.empty() && !fs::exists(path))
+  std::error_code unreadable;
+  if (!path.empty() && !fs::exists(path, unreadable))
     throw DataError("{} {} is not there{}", what, path, how_to_give(path));
 }
 

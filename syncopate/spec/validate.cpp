@@ -229,6 +229,30 @@ void require_known(const char* kind, const std::string& name, const std::vector<
   throw ConfigError("unknown {} \"{}\"{}", kind, name, suggestion(name, names));
 }
 
+void require_that(bool holds, const char* name, const char* expected, double value) {
+  if (!holds || !std::isfinite(value)) throw ConfigError("{} must be {}, got {}", name, expected, value);
+}
+
+/// optim::Schedule checks the same of its options.
+void require_schedule(const RunSpec::Optim& optim) {
+  require_known("schedule", optim.schedule, schedule_names());
+  require_that(optim.lr >= 0, "--lr", "a number of 0 or more", optim.lr);
+  require_that(optim.warmup >= 0, "--warmup", "0 or more (a fraction of the steps, or steps if above 1)",
+               optim.warmup);
+  if (optim.schedule == "step") {
+    require_above_zero("optim.gamma", optim.gamma);
+  } else if (optim.schedule == "cyclic") {
+    require_above_zero("optim.cycle", optim.cycle);
+    require_that(optim.cycle_ratio >= 1, "optim.cycle_ratio", "1 or more", optim.cycle_ratio);
+  } else if (optim.schedule == "polynomial") {
+    require_above_zero("optim.power", optim.power);
+    require_that(optim.final_share >= 0 && optim.final_share <= 1, "optim.final_share", "from 0 to 1",
+                 optim.final_share);
+  }
+  require_known("scaling of the learning rate", optim.scaling, scaling_names());
+  if (optim.scaling != "none") require_at_least("optim.base_batch", optim.base_batch, 1);
+}
+
 void require_optimizer(const RunSpec::Optim& optim) {
   optimizer_info(optim.name);
   require_between("optim.weight_decay", optim.weight_decay, 0, 1e6);
@@ -243,8 +267,7 @@ void require_optimizer(const RunSpec::Optim& optim) {
   if (optim.nesterov && optim.momentum == 0) {
     throw ConfigError("optim.nesterov needs a momentum above 0; set optim.momentum");
   }
-  require_known("schedule", optim.schedule, schedule_names());
-  require_known("scaling of the learning rate", optim.scaling, scaling_names());
+  require_schedule(optim);
   if (!(optim.plateau_factor > 0 && optim.plateau_factor <= 1)) {
     throw ConfigError("optim.plateau_factor must be above 0 and at most 1 (off), got {}",
                       optim.plateau_factor);

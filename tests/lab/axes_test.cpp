@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/lab/experiment.h"
 #include "tests/support/support.h"
@@ -108,16 +109,37 @@ TEST_F(Axes, BadOnesAreRefused) {
       "with strategy.name = diloco, strategy.every = 3, strategy.fragments = 2: strategy.every must be");
   expect_complaint("[[row]]\nlr=1\n[[row]]\nlr=1.0\n",
                    "row 2: it has the same settings as row 1, seed 0 too");
+  expect_complaint("[axes]\nlr=[-1.0,0.1]\n", "--lr must be a number of 0 or more, got -1");
+  expect_complaint("[axes]\nwarmup=[-0.1,0.1]\n", "--warmup must be 0 or more");
+  expect_complaint("[[row]]\nschedule=\"cyclic\"\n\"optim.cycle_ratio\"=0.5\n",
+                   "optim.cycle_ratio must be 1 or more");
+  EXPECT_EQ(complaint("[axes]\nlr=[0.0,0.1]\n"), "") << "the foil: train takes 0";
 }
 
 TEST_F(Axes, TooManyRunsAreRefusedUnlessAllowed) {
   std::string rates = "0.001", seeds = "1";
   for (int i = 2; i <= 120; ++i) rates += fmt::format(",{}", 0.001 * i), seeds += fmt::format(",{}", i);
   const std::string file = "[axes]\nlr=[" + rates + "]\nseed=[" + seeds + "]\n";
-  expect_complaint(file, "it makes 14400 runs; use fewer values, or allow them with --max-runs 14400");
+  expect_complaint(file,
+                   "its axes make 14400 combinations; use fewer values, or allow them with --max-runs 14400");
   EXPECT_EQ(read(file, {.size = {}, .most_runs = 20000}).arms.size(), 120u);
   expect_complaint("[axes]\nlr=[" + rates + "]\nclip=[" + rates + "]\n\"optim.eps\"=[" + rates + "]\n",
                    "its axes make 1728000 combinations");
+  const auto list = [](int count) {
+    std::string values = "0";
+    for (int i = 1; i < count; ++i) values += fmt::format(",{}", i * 1e-5);
+    return values;
+  };
+  const Stopwatch clock;
+  expect_complaint("[axes]\nlr=[" + list(1000) + "]\nwarmup=[" + list(990) + "]\n",
+                   "its axes make 990000 combinations");
+  EXPECT_LT(clock.seconds(), 2) << "no run is made to be counted";
+  expect_complaint(
+      "[axes]\nlr=[" + list(90) + "]\n[[phase]]\nname=\"a\"\ntask=\"mlm\"\naxes=[\"lr\"]\n[[row]]\n",
+      "its axes make 180 combinations", {.size = {}, .most_runs = 100});
+  expect_complaint("[tune]\nlr=[" + list(90) + "]\n[[row]]\n",
+                   "it makes 91 runs; use fewer values, or allow them with --max-runs 91",
+                   {.size = {}, .most_runs = 90});
 }
 
 TEST_F(Axes, PhasesRunWithTheSameValues) {
@@ -144,6 +166,56 @@ TEST_F(Axes, PhasesRunWithTheSameValues) {
                    "it starts from the phase \"words\", which is not run with strategy.name = local-sgd");
 }
 
+TEST_F(Axes, APhaseThatIsKeptKeepsWhatItStartsFrom) {
+  const std::string phase = "task=\"mlm\"\nstrategy=\"local-sgd\"\nworkers=2\n",
+                    axis = "[phase.axes]\n\"strategy.every\"=[1,2]\n";
+  const std::string text =
+      "[settings]\nstrategy=\"local-sgd\"\nworkers=2\n\"strategy.every\"=1\n[[phase]]\nname=\"a\"\n" + phase +
+      axis;
+  const std::string row = "[[row]]\ninit_from=\"phase:a\"\n";
+  EXPECT_EQ(read(text + row).phases.size(), 1u) << "the foil: nothing starts from every 2";
+  const Experiment kept = read(text + "[[phase]]\nname=\"b\"\ninit_from=\"phase:a\"\n" + phase + axis + row);
+  ASSERT_EQ(kept.phases.size(), 4u) << "no row starts from b: it is wanted for itself";
+  for (size_t i = 2; i < 4; ++i) {
+    ASSERT_TRUE(kept.phases[i].after);
+    EXPECT_EQ(kept.phases[*kept.phases[i].after].spec.strategy.every, kept.phases[i].spec.strategy.every);
+    EXPECT_EQ(kept.phases[*kept.phases[i].after].name, "a");
+  }
+}
+
+TEST_F(Axes, AxesOfARowOrPhaseAreItsOwnSettings) {
+  expect_complaint(
+      "[[phase]]\nname=\"a\"\ntask=\"mlm\"\nstrategy=\"ddp\"\n[phase.axes]\n\"strategy.every\"=[1,8]\n"
+      "[[row]]\ninit_from=\"phase:a\"\n",
+      "phase 1: axes: strategy.every has no effect with ddp");
+  const std::string every = "[row.axes]\n\"strategy.every\"=[1,8]\n";
+  const std::string local = "[[row]]\nstrategy=\"local-sgd\"\nworkers=2\n" + every;
+  expect_complaint(local + "[[row]]\nstrategy=\"ddp\"\nworkers=2\n" + every,
+                   "row 2: axes: strategy.every has no effect with ddp");
+  expect_complaint(local + "[[row]]\nstrategy=\"single\"\n[row.axes]\nworkers=[1,2]\n",
+                   "row 2: axes: comm.workers: single has one worker");
+  EXPECT_EQ(
+      complaint(
+          local +
+          "[[row]]\nworkers=2\n[row.axes]\nstrategy=[\"ddp\",\"local-sgd\"]\n\"strategy.every\"=[2,4]\n"),
+      "")
+      << "the foil: one of its strategies heeds it";
+}
+
+TEST_F(Axes, RowsThatBecomeTheSameAreRefused) {
+  const std::string a = "[[row]]\nname=\"A\"\nstrategy=\"single\"\n",
+                    b = "[[row]]\nname=\"B\"\nstrategy=\"single\"\n";
+  const std::string found = complaint(a + b + "validation=0.1\n");
+  EXPECT_NE(found.find("row 2: once rows share"), std::string::npos) << found;
+  EXPECT_NE(found.find("same settings as row 1, seed 0 too (\"A\" and \"B\")"), std::string::npos) << found;
+  const Experiment seeds = read(a + b + "seed=7\nvalidation=0.1\n");
+  ASSERT_EQ(seeds.arms.size(), 1u) << "seeds of one arm";
+  EXPECT_EQ(seeds.arms[0].seeds, (std::vector<int64_t>{0, 7}));
+  EXPECT_EQ(names(a + b + "validation=0.1\nlr=0.1\n"), "A | B") << "the foil: another rate";
+  EXPECT_EQ(names(a + "lr=5e-4\n" + b + "[tune]\nlr=[0.1]\n"), "A | B")
+      << "the default rate, and one that is tuned";
+}
+
 TEST_F(Axes, SizesAreLaidOverTheFile) {
   const std::string text =
       "title=\"small\"\n[settings]\nlr=0.5\nlimit=10\n[axes]\nseed=[1]\n[[row]]\nname=\"a\"\n[[row]]\nname="
@@ -162,6 +234,13 @@ TEST_F(Axes, SizesAreLaidOverTheFile) {
   expect_complaint(text, "there is no [size.gpus]; did you mean \"gpu\"?", {.size = "gpus"});
   expect_complaint("[[row]]\n[size.gpu.row.c]\nworkers=4\n", "there is no row with the name \"c\" to change",
                    {.size = "gpu"});
+  expect_complaint("[[row]]\n[size]\ngpu=3\n",
+                   "size: gpu must be a table of what it changes: [size.gpu.settings]", {.size = "gpu"});
+  expect_complaint("[[row]]\nname=5\n[size.gpu.row.x]\nworkers=1\n",
+                   "there is no row with the name \"x\" to change", {.size = "gpu"});
+  expect_complaint("[[row]]\nname=\"x\"\n[size.gpu.row]\nx=1\n", "size: row.x must be a table",
+                   {.size = "gpu"});
+  expect_complaint("[[row]]\nname=5\n", "row 1: name must be a text");
 }
 
 TEST_F(Axes, DataIsGivenByName) {
@@ -198,6 +277,9 @@ TEST_F(Axes, AssignmentsHoldForAllThatHeedThem) {
   expect_complaint(text, "--set codec.rank: it has no effect in any run",
                    {.size = {}, .set = {{"codec.rank", "2"}}});
   expect_complaint(text, "--set stepz: unknown setting", {.size = {}, .set = {{"stepz", "2"}}});
+  const std::string tuned = "[tune]\nlr=[0.1,0.2]\n" + text;
+  expect_complaint(tuned, "--set lr: [tune] chooses it for each arm", {.size = {}, .set = {{"lr", "0.5"}}});
+  EXPECT_EQ(read(tuned, {.size = {}, .set = {{"clip", "0.5"}}}).arms[0].spec.optim.clip, 0.5) << "the foil";
 }
 
 TEST_F(Axes, SerialControlsMakeTheSameUpdates) {
@@ -221,6 +303,19 @@ TEST_F(Axes, SerialControlsMakeTheSameUpdates) {
   EXPECT_EQ(there.arms.size(), 6u) << "a row is the control of accumulation";
 }
 
+TEST_F(Axes, ControlsAreForTheReportsBaseline) {
+  const std::string ddp = "[[row]]\nstrategy=\"ddp\"\nworkers=2\nglobal_batch=32\n",
+                    single = "[[row]]\nstrategy=\"single\"\nglobal_batch=8\n",
+                    settings = "[settings]\nsteps=4\n[compare]\ncontrols=true\n";
+  EXPECT_EQ(names(settings + ddp + single), "ddp | single | serial control of ddp")
+      << "the one-worker arm is the baseline, not the first";
+  EXPECT_EQ(names(settings + "baseline=\"ddp\"\n" + ddp + single), "ddp | single") << "the foil: ddp by name";
+  EXPECT_EQ(names(settings + "[[row]]\nstrategy=\"ddp\"\nworkers=4\nglobal_batch=8\n[[row]]\nstrategy="
+                             "\"all-reduce\"\nworkers=2\nglobal_batch=32\n"),
+            "ddp | all-reduce | serial control of ddp")
+      << "without one, that with the fewest workers";
+}
+
 TEST_F(Axes, ComparisonsAreChecked) {
   expect_complaint("[compare]\nbaseline=\"dpd\"\n" + kTwoRows,
                    "compare: no row is called \"dpd\"; did you mean \"ddp\"?");
@@ -233,6 +328,13 @@ TEST_F(Axes, ComparisonsAreChecked) {
   expect_complaint("[tune]\nstrategy=[\"ddp\"]\n" + kTwoRows,
                    "tune: strategy is not a number that could be tuned");
   expect_complaint("[tune]\nlr=[0.1]\n[[row]]\nlr=1\n", "tune: every row sets optim.lr itself");
+  expect_complaint("[tune]\nlr=[-1.0,0.1]\n" + kTwoRows,
+                   "tune: ddp: --lr must be a number of 0 or more, got -1");
+  expect_complaint(
+      "[tune]\n\"optim.momentum\"=[0.0,0.9]\n[settings]\noptimizer=\"sgd\"\n[[row]]\nname=\"plain\"\n[[row]]"
+      "\nname="
+      "\"nesterov\"\n\"optim.nesterov\"=true\n",
+      "tune: nesterov: optim.nesterov needs a momentum above 0");
   const Experiment all = read(
       "[target]\naccuracy=0.8\n[compare]\nbaseline=\"ddp\"\ndiffers=[\"batch\"]\nworker_hour=0.5\nlink_gbit="
       "1\n"

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
+
 #include "syncopate/base/error.h"
 #include "tests/support/support.h"
 
@@ -36,6 +39,47 @@ TEST(Experiment, EveryFileHereCanBeRun) {
     ++files;
   }
   EXPECT_GE(files, 4);
+}
+
+/// Names of [size.NAME] and of entries of [data] in a file, by its lines.
+struct Choices {
+  std::set<std::string> sizes, data;
+};
+
+Choices choices_in(const std::filesystem::path& file) {
+  Choices found;
+  bool in_data = false;
+  std::istringstream text(test::read_text(file));
+  for (std::string line; std::getline(text, line);) {
+    constexpr std::string_view kSize = "[size.";
+    if (line.starts_with("[")) in_data = line.starts_with("[data]");
+    if (line.starts_with(kSize))
+      found.sizes.insert(line.substr(kSize.size(), line.find_first_of(".]", kSize.size()) - kSize.size()));
+    if (in_data && line.find(" = ") != std::string::npos && !line.starts_with("#"))
+      found.data.insert(line.substr(0, line.find(' ')));
+  }
+  return found;
+}
+
+TEST(Experiment, EveryFileHereCanBeReadAtEverySize) {
+  size_t sizes = 0, data = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / "experiments")) {
+    const Choices choices = choices_in(entry.path());
+    FileOptions options;
+    for (const std::string& name : choices.data) options.data.emplace_back(name, "/anywhere");
+    Experiment usual;
+    EXPECT_NO_THROW(usual = read_experiment(entry.path(), options)) << entry.path();
+    for (const std::string& name : choices.sizes) {
+      options.size = name;
+      Experiment sized;
+      EXPECT_NO_THROW(sized = read_experiment(entry.path(), options)) << entry.path() << " " << name;
+      EXPECT_NE(sized.cost, usual.cost) << entry.path() << " " << name;
+    }
+    sizes += choices.sizes.size();
+    data += choices.data.size();
+  }
+  EXPECT_GE(sizes, 5u);
+  EXPECT_GE(data, 2u);
 }
 
 TEST(Experiment, RowsOverrideSharedSettings) {

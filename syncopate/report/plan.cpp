@@ -1,6 +1,7 @@
 #include "syncopate/report/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -97,9 +98,13 @@ SweepData sweep_of(const fs::path& folder, const Json& json) {
   }
   sweep.link_gbit = number(json, "link_gbit");
   std::set<std::string> folders, twins;
+  std::map<std::string, std::set<std::string>> arms;  // of a folder
   for (const Json& each : json.at("runs")) {
     RunData run = run_of(folder, each);
-    if (folders.insert(run.folder).second) {
+    // Arms that tuning made the same share a run, and say so.
+    const bool shared = !text(each, "same_as").empty() && arms[run.folder].insert(run.arm).second;
+    arms[run.folder].insert(run.arm);
+    if (folders.insert(run.folder).second || shared) {
       sweep.runs.push_back(std::move(run));
     } else {
       twins.insert(run.folder);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "syncopate/base/error.h"
@@ -304,20 +305,23 @@ bool SweepReader::read_runs(SweepData& into) {
   const size_t points = share < kFewestPoints ? 0 : std::min(kCurvePoints, share);
   if (points == 0) into.omitted_curves = static_cast<int64_t>(into.runs.size());
   std::vector<Cached*> cached;
+  std::vector<size_t> to_read;  // arms may share a run, which is read once
+  std::set<Cached*> seen;
   for (const RunData& run : into.runs) {
     std::unique_ptr<Cached>& entry = cache_[run.path];
     if (!entry) entry = std::make_unique<Cached>();
+    if (seen.insert(entry.get()).second) to_read.push_back(cached.size());
     cached.push_back(entry.get());
   }
   std::atomic<size_t> next = 0;
   std::atomic<bool> changed = false;
   const auto work = [&] {
-    for (size_t i = next++; i < cached.size(); i = next++) {
-      if (cached[i]->refresh(into.runs[i], points)) changed = true;
+    for (size_t i = next++; i < to_read.size(); i = next++) {
+      if (cached[to_read[i]]->refresh(into.runs[to_read[i]], points)) changed = true;
     }
   };
   const size_t helpers =
-      std::min<size_t>(std::max(1U, std::thread::hardware_concurrency()), 1 + cached.size() / 16);
+      std::min<size_t>(std::max(1U, std::thread::hardware_concurrency()), 1 + to_read.size() / 16);
   std::vector<std::jthread> threads;
   for (size_t i = 1; i < helpers; ++i) threads.emplace_back(work);
   work();

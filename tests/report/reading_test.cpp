@@ -188,6 +188,25 @@ TEST_F(Reading, ARunThatIsNamedTwiceCountsOnce) {
   EXPECT_TRUE(noted(results, "more than once"));
 }
 
+TEST_F(Reading, ArmsThatTuningMadeTheSameAreBothShown) {
+  made_.write();
+  auto sweep = nlohmann::ordered_json::parse(test::read_text(made_.path() / "sweep.json"));
+  for (int i = 0; i < 3; ++i) {  // the seeds of single
+    auto twin = sweep["runs"][i];
+    twin["same_as"] = twin["id"];
+    twin["id"] = fmt::format("r{}", sweep["runs"].size());
+    twin["arm"] = "a99";
+    twin["row"] = twin["name"] = "tuned";
+    sweep["runs"].push_back(twin);
+  }
+  test::write_text(made_.path() / "sweep.json", sweep.dump());
+  const Results results = analyse(made_.path());
+  EXPECT_EQ(arm_named(results, "single").quality.n, 3);
+  EXPECT_EQ(arm_named(results, "tuned").quality.n, 3);
+  EXPECT_EQ(arm_named(results, "tuned").quality.mean, arm_named(results, "single").quality.mean);
+  EXPECT_FALSE(noted(results, "more than once")) << "ARunThatIsNamedTwiceCountsOnce is the foil";
+}
+
 TEST_F(Reading, ARepeatedSeedCountsOnce) {
   made_.planned = false;
   made_.runs.push_back(made_.runs[0]);

@@ -21,11 +21,16 @@ class ExistingRuns {
   bool find(SweepRun& run);
 
   struct Beginning {
-    bool resume = false;  ///< there is something to go on from
-    std::string note{};   ///< why it runs again, for people; may be empty
+    bool resume = false;      ///< there is something to go on from
+    std::string note{};       ///< why it runs again, for people; may be empty
+    std::string init_from{};  ///< as the run that goes on spelled it
   };
   /// For a run that is not there and begins now: moves what is outdated aside and notes what it reads.
-  Beginning begin(const SweepRun& run);
+  Beginning begin(SweepRun& run);
+  /// Something else runs beside it: that stays with the run, whoever goes on with it or reports it.
+  void share(SweepRun& run);
+  /// It ran for so long; what it takes in all, with what it took before it was stopped.
+  double took(const SweepRun& run, double seconds);
 
   void save() { book_.save(); }
 

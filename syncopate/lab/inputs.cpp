@@ -21,11 +21,12 @@ using Json = nlohmann::json;  // sorted: there may be ten thousand runs
 constexpr const char* kFormat = "syncopate-inputs-1";
 
 Json read_book(const fs::path& file) {
-  Json book{{"format", kFormat}, {"files", Json::object()}, {"runs", Json::object()}};
+  Json book{
+      {"format", kFormat}, {"files", Json::object()}, {"runs", Json::object()}, {"made", Json::object()}};
   if (!fs::exists(file)) return book;
   const Json found = Json::parse(read_file(file, "book of inputs"), nullptr, false);
   if (!found.is_object() || found.value("format", Json()) != kFormat) return book;
-  for (const char* part : {"files", "runs"}) {
+  for (const char* part : {"files", "runs", "made"}) {
     if (found.contains(part) && found[part].is_object()) book[part] = found[part];
   }
   return book;
@@ -48,8 +49,14 @@ std::string stamp_of(const fs::path& path) {
 std::vector<fs::path> files_in(const fs::path& path) {
   if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  try {
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+  } catch (const fs::filesystem_error& error) {
+    const fs::path& at = error.path1().empty() ? path : error.path1();
+    throw DataError("cannot read {}: {}; check who may read it, or take it out of {}", at.string(),
+                    error.code().message(), path.string());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -114,6 +121,23 @@ void InputBook::note(const std::string& folder, const Fingerprints& inputs) {
   const Json fresh = inputs.empty() ? Json::object() : Json(inputs);
   if (entry == fresh) return;
   entry = fresh;
+  changed_ = true;
+}
+
+Made InputBook::made(const std::string& folder) const {
+  const Json& all = book_->at("made");
+  const auto found = all.find(folder);
+  if (found == all.end() || !found->is_object()) return {};
+  const Json alone = found->value("alone", Json(true)), seconds = found->value("seconds", Json(0));
+  return {.alone = !alone.is_boolean() || alone.get<bool>(),
+          .seconds = seconds.is_number() ? seconds.get<double>() : 0};
+}
+
+void InputBook::note(const std::string& folder, const Made& made) {
+  Json& all = (*book_)["made"];
+  const Json fresh{{"alone", made.alone}, {"seconds", made.seconds}};
+  if (all.contains(folder) && all[folder] == fresh) return;
+  all[folder] = fresh;
   changed_ = true;
 }
 

@@ -15,8 +15,14 @@ namespace syncopate::lab {
 /// The content of what a run reads, by setting: {"task.data": "<hash>", "model.init_from": "<hash>"}.
 using Fingerprints = std::map<std::string, std::string>;
 
-/// Remembers, in a file of the sweep's folder, what each run read. A file's content is hashed once and again
-/// only after its size or modification time changed.
+/// How a run was made.
+struct Made {
+  bool alone = true;   ///< nothing else of the sweep ran at the same time
+  double seconds = 0;  ///< of all its processes; 0: not known
+};
+
+/// Remembers, in a file of the sweep's folder, what each run read and how it was made. A file's content is
+/// hashed once and again only after its size or modification time changed.
 class InputBook {
  public:
   explicit InputBook(std::filesystem::path file);  ///< inputs.json; a damaged one counts as empty
@@ -30,6 +36,9 @@ class InputBook {
   std::optional<Fingerprints> of_run(const std::string& folder) const;
   /// Notes that the run in this folder read these.
   void note(const std::string& folder, const Fingerprints& inputs);
+  /// How the run in this folder was made, which no later sweep can know by itself.
+  Made made(const std::string& folder) const;
+  void note(const std::string& folder, const Made& made);
   void save();  ///< where something changed
 
   /// Of a file, or of all files in a folder and below.

@@ -68,8 +68,11 @@ std::string SweepRun::label() const {
 }
 
 void Plan::give_folder(SweepRun& run) {
-  const std::string hash = run.spec.fields().hash();
-  run.folder = run.spec.name();
+  spec::RunSpec named = run.spec;
+  // A start is known by its name: the sweep's folder may be spelled otherwise tomorrow, or moved.
+  if (run.start) named.model.init_from = runs[*run.start].folder;
+  const std::string hash = named.fields().hash();
+  run.folder = named.name();
   // Eight digits of the hash are enough for people; among thousands of runs two may share them.
   if (folders.emplace(run.folder, hash).first->second != hash) run.folder += hash.substr(8);
 }
@@ -100,6 +103,16 @@ void Plan::settle(const Experiment& experiment, const Tuning& tuning) {
     run.spec.fields().set(experiment.tune->setting, fmt::format("{}", *tuning.best));
     run.settled = true;
     give_folder(run);
+  }
+  mark_same();
+}
+
+void Plan::mark_same() {
+  std::map<std::string, size_t> first;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].timed() || runs[i].folder.empty()) continue;
+    const auto [place, fresh] = first.emplace(runs[i].folder, i);
+    if (!fresh) runs[i].same_as = place->second;
   }
 }
 

@@ -27,10 +27,11 @@ struct SweepRun {
   Settings axes{};
   std::string tried{};  ///< of a tuning run: "lr 0.001"
   spec::RunSpec spec{};
-  std::string cost{};             ///< alike in runs that take about as long
-  bool settled = true;            ///< false: its rate is still being tuned
-  std::optional<size_t> start{};  ///< the phase's run that it starts from
-  std::string folder{};           ///< below the sweep's; empty until it is settled
+  std::string cost{};               ///< alike in runs that take about as long
+  bool settled = true;              ///< false: its rate is still being tuned
+  std::optional<size_t> start{};    ///< the phase's run that it starts from
+  std::string folder{};             ///< below the sweep's; empty until it is settled
+  std::optional<size_t> same_as{};  ///< an earlier run of another arm that tuning made the same run
   RunState state = RunState::kPlanned;
   bool reused = false, other_version = false, alone = true;
   int exit_code = 0;
@@ -55,10 +56,14 @@ struct Plan {
 
   /// Adds the runs of a tuning that try this value. Nothing where they are there.
   void add_trial(const Experiment& experiment, Tuning& tuning, double value, bool refined);
-  /// Gives the arm's rows the value that was chosen, and with it their folders.
+  /// Gives the arm's rows the value that was chosen, and with it their folders. One that comes to another
+  /// row's settings is the same run.
   void settle(const Experiment& experiment, const Tuning& tuning);
   /// Names the folder by the settings, and by more where another's has that name.
   void give_folder(SweepRun& run);
+
+ private:
+  void mark_same();
 };
 
 /// All that can be known before anything has run.

@@ -1,10 +1,8 @@
 #include "syncopate/lab/reuse.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
@@ -49,28 +47,43 @@ std::string younger_input(spec::RunSpec& spec, const Fingerprints& now, const fs
   return "";
 }
 
-bool same_settings(const record::RunFolder& folder, spec::RunSpec& spec) {
+/// The name of a run in the same folder that a run starts from; of another start the path as it is.
+std::string start_in(const fs::path& out, const std::string& init_from) {
+  const fs::path path = fs::path(init_from).lexically_normal();
+  const bool inside = !init_from.empty() && (out / path.filename()).lexically_normal() == path;
+  return inside ? path.filename().string() : init_from;
+}
+
+/// The settings of the folder's run, if they are these.
+std::optional<spec::RunSpec> same_settings(const fs::path& out, const record::RunFolder& folder,
+                                           const spec::RunSpec& spec) {
   try {
-    spec::RunSpec recorded = spec::read_spec(folder.path);
-    return recorded.fields().to_json() == spec.fields().to_json();
+    const spec::RunSpec recorded = spec::read_spec(folder.path);
+    spec::RunSpec before = recorded, now = spec;
+    now.model.init_from = start_in(out, spec.model.init_from);
+    // The sweep's folder may have been spelled otherwise, or moved; what is in it is known by its content.
+    if (now.model.init_from != spec.model.init_from)
+      before.model.init_from = fs::path(before.model.init_from).filename().string();
+    if (before.fields().to_json() != now.fields().to_json()) return std::nullopt;
+    return recorded;
   } catch (const Error&) {
-    return false;
+    return std::nullopt;
   }
 }
 
-/// From the start of its (last) process to its end, which includes loading; at least what it trained and
-/// evaluated.
-double seconds_of(const record::RunRecord& record, const fs::path& done) {
+/// Whether a run can go on from where it began: it has to find its start by the path that it knows.
+bool start_is_there(const std::string& before, const std::string& now) {
+  std::error_code error;
+  return before == now || fs::equivalent(before, now, error);
+}
+
+/// What it trained and evaluated; loading is not recorded.
+double seconds_of(const record::RunRecord& record) {
   double seconds = record.train_seconds;
   for (const record::EpochRecord& epoch : record.epochs) {
     if (epoch.eval) seconds += epoch.eval->seconds;
   }
-  std::tm began{};
-  struct stat ended {};
-  if (::strptime(record.provenance.date.c_str(), "%Y-%m-%dT%H:%M:%SZ", &began) == nullptr ||
-      ::stat(done.c_str(), &ended) != 0)
-    return seconds;
-  return std::max(seconds, static_cast<double>(ended.st_mtime - ::timegm(&began)));
+  return seconds;
 }
 
 }  // namespace
@@ -80,7 +93,8 @@ Found look_into(const fs::path& out, const std::string& name, spec::RunSpec spec
   const record::RunFolder folder{out / name};
   const bool done = fs::exists(folder.done()), begun = fs::exists(folder.checkpoint());
   if (!fs::exists(folder.spec()) || (!done && !begun)) return {};
-  if (!same_settings(folder, spec)) return {.what = Finding::kOutdated, .why = "its settings are others"};
+  const auto recorded = same_settings(out, folder, spec);
+  if (!recorded) return {.what = Finding::kOutdated, .why = "its settings are others"};
   const auto before = book.of_run(name);
   const std::string changed = before ? changed_input(*before, inputs)
                                      : younger_input(spec, inputs, done ? folder.done() : folder.spec());
@@ -89,7 +103,10 @@ Found look_into(const fs::path& out, const std::string& name, spec::RunSpec spec
     return {.what = Finding::kOutdated,
             .why = fmt::format("{} changed since", start ? "the model that it starts from" : changed)};
   }
-  if (!done) return {.what = Finding::kUnfinished};
+  const std::string& start = recorded->model.init_from;
+  if (!done && !start_is_there(start, spec.model.init_from))
+    return {.what = Finding::kOutdated, .why = "the model that it started from was moved"};
+  if (!done) return {.what = Finding::kUnfinished, .init_from = start};
   Found found{.what = Finding::kDone};
   try {
     found.record = record::run_from_json(nlohmann::ordered_json::parse(read_file(folder.result(), "result")));
@@ -97,7 +114,7 @@ Found look_into(const fs::path& out, const std::string& name, spec::RunSpec spec
     return {.what = Finding::kOutdated, .why = "its result.json is damaged"};
   }
   const record::Provenance& by = found.record->provenance;
-  found.seconds = seconds_of(*found.record, folder.done());
+  found.seconds = seconds_of(*found.record);
   found.other_version = by.version != program_version() || by.commit != program_commit();
   return found;
 }

@@ -20,12 +20,14 @@ struct Found {
   Finding what = Finding::kNothing;
   std::string why{};                          ///< it is outdated, for people
   std::optional<record::RunRecord> record{};  ///< of one that is done
-  double seconds = 0;                         ///< that it took, by its dates
+  double seconds = 0;                         ///< of training and evaluating: the least that it took
+  std::string init_from{};                    ///< of an unfinished one: as it was spelled when it began
   bool other_version = false;                 ///< made by another version or commit of the program
 };
 
 /// What lies in a run's folder. It is the run only if its settings, its data and its start are those of
-/// `spec` and `inputs`. Where nobody noted what it read, files that are younger than it make it outdated.
+/// `spec` and `inputs`; a start in `out` is known by its name, however `out` is spelled. Where nobody noted
+/// what it read, files that are younger than it make it outdated.
 Found look_into(const std::filesystem::path& out, const std::string& folder, spec::RunSpec spec,
                 const Fingerprints& inputs, const InputBook& book);
 

@@ -54,13 +54,14 @@ class Sweep {
 
   /// Marks what is done already.
   void survey() {
-    for (SweepRun& run : plan_.runs) look_for(run);
+    look_for_all();
     while (!rounds_.over() && rounds_.round_ended()) next_round();
   }
   Plan take_plan() { return std::move(plan_); }
 
   SweepResult run() {
     survey();
+    existing_.save();  // before sweep.json forgets runs that are not planned now
     write();
     run_all(runs_of({RunKind::kPhase}));
     if (rounds_.over()) tell_reused(runs_of({RunKind::kTune}));
@@ -72,7 +73,7 @@ class Sweep {
     existing_.save();
     progress_.clear();
     SweepResult result{.plan = std::move(plan_)};
-    const auto fine = [](const SweepRun& run) { return !run.timed() || run.in_order(); };
+    const auto fine = [](const SweepRun& run) { return run.in_order(); };
     if (stopped) {
       result.exit_code = static_cast<int>(ExitCode::kInterrupted);
     } else if (!std::all_of(result.plan.runs.begin(), result.plan.runs.end(), fine)) {
@@ -115,21 +116,56 @@ class Sweep {
 
   void next_round() {
     rounds_.next([this](const std::string& line) { say(line); });
-    for (SweepRun& run : plan_.runs) look_for(run);
+    look_for_all();
+  }
+
+  void look_for_all() {
+    for (SweepRun& run : plan_.runs) {
+      try {
+        look_for(run);
+      } catch (const std::exception&) {  // it will be told when its turn comes
+      }
+    }
   }
 
   /// Whether it has ended, here or before.
   bool look_for(SweepRun& run) {
     if (!run.settled || run.ended() || run.state == RunState::kRunning) return run.ended();
+    if (run.same_as) return end_as(run, plan_.runs[*run.same_as]);
     if (run.start && plan_.runs[*run.start].state != RunState::kDone) return false;
     if (!existing_.find(run)) return false;
     outlook_.took(run, run.seconds);
     return true;
   }
 
+  /// Tuning made it the same run as the other; whether that has ended.
+  static bool end_as(SweepRun& run, const SweepRun& other) {
+    if (!other.ended()) return false;
+    run.state = other.state;
+    run.exit_code = other.exit_code;
+    run.message = other.message;
+    run.reused = other.reused;
+    run.other_version = other.other_version;
+    run.alone = other.alone;
+    run.seconds = other.seconds;
+    return true;
+  }
+
   // ---- running
 
   void run_all(const std::vector<size_t>& indices) {
+    try {
+      run_each(indices);
+    } catch (...) {  // no room on the disk, say: the runs that go on end in order, with what they have
+      for (ActiveRun& each : active_) each.process->stop();
+      for (ActiveRun& each : active_) {
+        while (!each.process->look()) ::poll(nullptr, 0, kLookMs);
+      }
+      throw;
+    }
+  }
+
+  void run_each(const std::vector<size_t>& indices) {
     std::vector<size_t> waiting;
     for (const size_t i : indices) {
       if (!plan_.runs[i].ended()) waiting.push_back(i);
@@ -149,8 +185,9 @@ class Sweep {
   void tell_reused(const std::vector<size_t>& indices) {
     size_t count = 0, other = 0;
     for (const size_t i : indices) {
-      count += plan_.runs[i].reused ? 1 : 0;
-      other += plan_.runs[i].reused && plan_.runs[i].other_version ? 1 : 0;
+      if (!plan_.runs[i].reused || !told_reused_.insert(i).second) continue;
+      ++count;
+      other += plan_.runs[i].other_version ? 1 : 0;
     }
     if (count == 0) return;
     say(fmt::format("{} of {} {} done before", count, indices.size(),
@@ -196,12 +233,20 @@ class Sweep {
   /// by the same runs.
   bool has_to_wait(const SweepRun& run) const {
     if (run.start && !plan_.runs[*run.start].ended()) return true;
+    if (run.same_as) return !plan_.runs[*run.same_as].ended();
     return std::any_of(active_.begin(), active_.end(),
                        [&](const ActiveRun& each) { return plan_.runs[each.index].folder == run.folder; });
   }
 
   void begin(size_t index, std::vector<int> cores) {
     SweepRun& run = plan_.runs[index];
+    if (run.same_as) {
+      const SweepRun& other = plan_.runs[*run.same_as];
+      end_as(run, other);
+      changed_ = true;
+      say(fmt::format("{} {}: the same run as {}", count(), run.label(), other.label()));
+      return;
+    }
     if (run.start && plan_.runs[*run.start].state != RunState::kDone) {
       const SweepRun& phase = plan_.runs[*run.start];
       const int code = phase.exit_code != 0 ? phase.exit_code : static_cast<int>(ExitCode::kData);
@@ -210,24 +255,34 @@ class Sweep {
                        phase.message));
       return;
     }
-    ExistingRuns::Beginning beginning;
     try {
-      if (look_for(run)) return;
-      beginning = existing_.begin(run);
+      if (!look_for(run)) start(index, std::move(cores));
     } catch (const Error& error) {
       fail(run, RunState::kFailed, static_cast<int>(error.code()), error.what());
-      return;
+    } catch (const fs::filesystem_error& error) {
+      fail(run, RunState::kFailed, static_cast<int>(ExitCode::kData),
+           fmt::format("cannot read or write {}: {}", error.path1().string(), error.code().message()));
+    } catch (const std::exception& error) {  // of the system: no more processes, say
+      fail(run, RunState::kFailed, static_cast<int>(ExitCode::kInternal),
+           fmt::format("it could not be started: {}", first_line(error.what())));
     }
+  }
+
+  void start(size_t index, std::vector<int> cores) {
+    SweepRun& run = plan_.runs[index];
+    const ExistingRuns::Beginning beginning = existing_.begin(run);
     if (!beginning.note.empty()) say(beginning.note);
     if (run.timed() && !active_.empty() && !std::exchange(told_sides_, true))
       say("rows run side by side, each on cores of its own; their timing is marked");
-    for (const ActiveRun& each : active_) plan_.runs[each.index].alone = false;
-    run.alone = active_.empty();
-    const Launch launch{.spec = run.spec,
-                        .folder = plan_.out / run.folder,
-                        .resume = beginning.resume,
-                        .cores = cores,
-                        .log = log_of(run)};
+    for (const ActiveRun& each : active_) existing_.share(plan_.runs[each.index]);
+    if (!active_.empty()) existing_.share(run);
+    existing_.save();  // it may be killed at any time
+    Launch launch{.spec = run.spec,
+                  .folder = plan_.out / run.folder,
+                  .resume = beginning.resume,
+                  .cores = cores,
+                  .log = log_of(run)};
+    if (beginning.resume) launch.spec.model.init_from = beginning.init_from;
     active_.push_back({.index = index, .process = runner_->start(launch), .cores = std::move(cores)});
     run.state = RunState::kRunning;
     changed_ = true;
@@ -235,7 +290,13 @@ class Sweep {
 
   void look_at_active() {
     for (size_t k = 0; k < active_.size();) {
-      const auto ending = active_[k].process->look();
+      std::optional<Ending> ending;
+      try {
+        ending = active_[k].process->look();
+      } catch (const std::exception& error) {
+        ending =
+            Ending{.exit_code = static_cast<int>(ExitCode::kInternal), .message = first_line(error.what())};
+      }
       if (!ending) {
         ++k;
         continue;
@@ -248,7 +309,7 @@ class Sweep {
 
   void conclude(SweepRun& run, const Ending& ending, double seconds) {
     changed_ = true;
-    run.seconds = seconds;
+    run.seconds = existing_.took(run, seconds);
     for (std::string note : ending.notes) {
       // Of a phase's folder people know the phase.
       const std::string start = run.start ? run.spec.model.init_from : "";
@@ -275,7 +336,7 @@ class Sweep {
       const auto record =
           record::run_from_json(nlohmann::ordered_json::parse(read_file(folder.result(), "result")));
       accept(run, record);
-      outlook_.took(run, seconds);
+      outlook_.took(run, run.seconds);
       remove_log(run);
       say(fmt::format("{} {}: {}{}", count(), run.label(), duration_for_people(seconds),
                       quality_of(record, run.kind)));
@@ -373,6 +434,7 @@ class Sweep {
   SweepHead head_;
   std::vector<ActiveRun> active_;
   std::set<std::string> notes_;
+  std::set<size_t> told_reused_;
   bool stopping_ = false, changed_ = false, told_sides_ = false, told_turns_ = false;
   int first_failure_ = 0;
   Stopwatch since_written_, since_estimated_;

@@ -47,6 +47,7 @@ Json run_to_json(const Experiment& experiment, const SweepRun& run) {
             {"other_version", run.other_version},
             {"alone", run.alone}};
   if (!also.empty()) json["also_control_of"] = also;
+  if (run.same_as) json["same_as"] = fmt::format("r{}", *run.same_as);
   return json;
 }
 
@@ -63,7 +64,8 @@ Json tuning_to_json(const Tuning& tuning) {
           {"values", values},
           {"best", tuning.best ? Json(*tuning.best) : Json()},
           {"edge", tuning.edge.empty() ? Json() : Json(tuning.edge)},
-          {"measure", tuning.measure.empty() ? Json() : Json(tuning.measure)}};
+          {"measure", tuning.measure.empty() ? Json() : Json(tuning.measure)},
+          {"failed", tuning.failed}};
 }
 
 }  // namespace

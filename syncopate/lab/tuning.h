@@ -28,6 +28,7 @@ struct Tuning {
   std::string measure{};         ///< by which they were judged; empty: no run came to a score
   std::vector<Trial> trials{};   ///< by ascending value
   std::optional<double> best{};  ///< none: nothing to choose from
+  int64_t failed = 0;            ///< runs that neither ended nor diverged: killed, or with an error
   std::string edge{};            ///< "low" or "high": the best is the first or last of those tried
 
   Trial& at(double value);  ///< the trial of that value, new where there is none

@@ -29,6 +29,9 @@ void TuningRounds::next(const std::function<void(const std::string&)>& say) {
 }
 
 void TuningRounds::take_scores(Tuning& tuning) const {
+  tuning.failed = std::count_if(plan_.runs.begin(), plan_.runs.end(), [&](const SweepRun& run) {
+    return run.kind == RunKind::kTune && run.arm == tuning.arm && run.ended() && !run.in_order();
+  });
   for (const SweepRun& run : plan_.runs) {
     if (run.kind != RunKind::kTune || run.arm != tuning.arm || !run.score) continue;
     spec::RunSpec spec = run.spec;
@@ -52,8 +55,16 @@ void TuningRounds::conclude(const Tuning& tuning, const std::function<void(const
     return;
   }
   plan_.settle(experiment_, tuning);
-  say(fmt::format("{}: {}{:g} is best of {} on the validation split", name, what, *tuning.best,
-                  tuning.trials.size()));
+  const auto scored = std::count_if(tuning.trials.begin(), tuning.trials.end(),
+                                    [](const Trial& trial) { return trial.mean().has_value(); });
+  say(fmt::format("{}: {}{:g} is best of {} on the validation split{}", name, what, *tuning.best, scored,
+                  tuning.failed > 0 ? fmt::format("; {} failed", tuning.failed) : ""));
+  if (tuning.failed > 0) {
+    say(fmt::format(
+        "warning: {}: {} of its tuning runs failed, and another {}might have been chosen; the same command "
+        "runs {} again",
+        name, tuning.failed, what, tuning.failed == 1 ? "it" : "them"));
+  }
   if (tuning.edge.empty()) return;
   const bool low = tuning.edge == "low";
   say(fmt::format("warning: {}: the best {}is the {} of those tried; add {} ones to [tune]", name, what,

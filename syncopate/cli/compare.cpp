@@ -90,6 +90,12 @@ int compare(const CompareArguments& arguments) {
                                             .set = assignments("--set", "NAME=VALUE", arguments.set),
                                             .most_runs = arguments.most_runs});
   const std::filesystem::path folder = folder_for(arguments);
+  if (arguments.out.empty() && text::first_not_utf8(folder.string()) != std::string::npos) {
+    throw ConfigError(
+        "the name of {} is not UTF-8, and its runs would lie in a folder of that name; rename it or "
+        "give --out",
+        arguments.file);
+  }
   require_utf8("--out", folder.string());
   lab::require_inputs(experiment);
   tell("{}{}", experiment.title, experiment.cost.empty() ? "" : " (" + experiment.cost + ")");

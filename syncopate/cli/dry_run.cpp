@@ -20,7 +20,8 @@ struct Group {
   int64_t runs = 0, done = 0, other_version = 0;
   double all = 0, left = 0;
   bool unknown = false;
-  std::string failure{};
+  std::string failure{};  ///< "ddp, seed 1 cannot run: ..."
+  int64_t failures = 0;
 
   std::string which() const {
     const std::string of_seeds =
@@ -57,7 +58,8 @@ std::vector<Group> groups_of(const lab::Plan& plan, const std::vector<lab::Estim
     const bool done = run.state == lab::RunState::kDone || run.state == lab::RunState::kDiverged;
     group.done += done ? 1 : 0;
     group.other_version += run.other_version ? 1 : 0;
-    if (group.failure.empty()) group.failure = estimates[i].failure;
+    if (!estimates[i].failure.empty() && group.failures++ == 0)
+      group.failure = fmt::format("{} cannot run: {}", run.label(), estimates[i].failure);
     const double seconds = estimates[i].seconds;
     group.unknown = group.unknown || (std::isnan(seconds) && !done);
     if (std::isnan(seconds)) continue;
@@ -67,12 +69,30 @@ std::vector<Group> groups_of(const lab::Plan& plan, const std::vector<lab::Estim
   return groups;
 }
 
-/// What tuning may still add.
-size_t finer_runs(const lab::Experiment& experiment, const lab::Plan& plan) {
+/// What tuning may still add, at most.
+struct Finer {
+  size_t runs = 0;
+  double seconds = 0;
+};
+
+Finer finer_runs(const lab::Experiment& experiment, const lab::Plan& plan,
+                 const std::vector<lab::Estimate>& estimates) {
   const auto settled = [](const lab::SweepRun& run) { return run.settled; };
-  if (!experiment.tune || std::all_of(plan.runs.begin(), plan.runs.end(), settled)) return 0;
-  return 2 * static_cast<size_t>(experiment.tune->refine) *
-         std::max<size_t>(1, experiment.tune->seeds.size()) * plan.tunings.size();
+  if (!experiment.tune || std::all_of(plan.runs.begin(), plan.runs.end(), settled)) return {};
+  const size_t each =
+      2 * static_cast<size_t>(experiment.tune->refine) * std::max<size_t>(1, experiment.tune->seeds.size());
+  Finer finer;
+  for (const lab::Tuning& tuning : plan.tunings) {
+    double longest = 0;  // they take as long as the arm's other tuning runs
+    for (size_t i = 0; i < plan.runs.size(); ++i) {
+      const lab::SweepRun& run = plan.runs[i];
+      if (run.kind == lab::RunKind::kTune && run.arm == tuning.arm && !std::isnan(estimates[i].seconds))
+        longest = std::max(longest, estimates[i].seconds);
+    }
+    finer.runs += each;
+    finer.seconds += static_cast<double>(each) * longest;
+  }
+  return finer;
 }
 
 }  // namespace
@@ -82,6 +102,7 @@ std::string dry_run_table(const lab::Experiment& experiment, const lab::Plan& pl
   report::Table table({"arm", "runs", "done", "time", "left", "which"});
   Group sum{.name = "all"};
   std::string failures;
+  std::vector<std::string> unknown;
   for (const Group& group : groups_of(plan, estimates)) {
     table.add({group.name, std::to_string(group.runs), std::to_string(group.done),
                time_of(group.all, group.unknown), time_of(group.left, group.unknown), group.which()});
@@ -90,14 +111,24 @@ std::string dry_run_table(const lab::Experiment& experiment, const lab::Plan& pl
     sum.done += group.done;
     sum.other_version += group.other_version;
     sum.unknown = sum.unknown || group.unknown;
-    if (!group.failure.empty()) failures += fmt::format("{} cannot run: {}\n", group.name, group.failure);
+    if (group.failures > 0) {
+      failures += fmt::format("{}{}\n", group.failure,
+                              group.failures > 1 ? fmt::format(" (and {} like it)", group.failures - 1) : "");
+    } else if (group.unknown) {
+      unknown.push_back(group.name);
+    }
   }
+  if (!unknown.empty()) failures += fmt::format("time not known: {}\n", fmt::join(unknown, "; "));
+  const Finer finer = finer_runs(experiment, plan, estimates);
   std::string text = table.text() + "\n" + failures;
   text += fmt::format("{} run{}, {} done; about {} in all, {} left{}, one after another\n", plan.runs.size(),
                       plan.runs.size() == 1 ? "" : "s", sum.done, duration_for_people(sum.all),
                       duration_for_people(sum.left), sum.unknown ? ", without those that are not known" : "");
-  if (const size_t finer = finer_runs(experiment, plan); finer > 0)
-    text += fmt::format("tuning adds up to {} finer runs\n", finer);
+  if (finer.runs > 0) {
+    text += fmt::format("tuning adds up to {} finer runs: up to {} in all, {} left\n", finer.runs,
+                        duration_for_people(sum.all + finer.seconds),
+                        duration_for_people(sum.left + finer.seconds));
+  }
   if (sum.other_version > 0) {
     text += fmt::format("{} made by another version of the program; --again runs them again\n",
                         sum.other_version);

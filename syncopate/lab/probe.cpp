@@ -5,12 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/clock.h"
+#include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/record/run_folder.h"
@@ -24,12 +28,16 @@ constexpr int64_t kSteps = 8;        ///< that are enough
 constexpr double kPatience = 20;     ///< seconds after the first step
 constexpr double kAtLeast = 0.5;     ///< likewise, of short steps
 constexpr double kStartLimit = 600;  ///< until the first step
+constexpr size_t kFailures = 3;      ///< of runs alike, before the rest are taken to be no better
 
 /// A folder below the system's for temporary ones, gone at the end of the scope.
 class TemporaryFolder {
  public:
-  TemporaryFolder() : path_(fs::temp_directory_path() / fmt::format("syncopate-probe-{}", ::getpid())) {
-    make_folder(path_);
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "syncopate-probe-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw DataError("cannot make a folder for probes, {}: {}", name, std::strerror(errno));
+    path_ = name;
   }
   ~TemporaryFolder() { remove_tree(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -119,8 +127,10 @@ Probe probe_run(const Launch& launch, const Probing& probing, Runner& runner) {
     if (!ending) ::poll(nullptr, 0, kLookMs);
   }
   read_announcement(launch.log, probe);
-  if (ending->exit_code != 0 && !stopping) probe.failure = ending->message;
-  if (probe.failure.empty() && !(probe.step_seconds > 0)) probe.failure = "it made no two steps";
+  if (ending->exit_code != 0 && !stopping) {
+    probe.failure =
+        ending->message.empty() ? fmt::format("it ended with {}", ending->exit_code) : ending->message;
+  }
   return probe;
 }
 
@@ -166,28 +176,42 @@ std::vector<Estimate> estimate(const Plan& plan, const Probing& probing, Runner&
     if (run.state == RunState::kDone && std::isfinite(run.seconds)) took[run.cost] = run.seconds;
   }
   const TemporaryFolder folder;
-  std::map<std::string, Probe> probes;
+  struct Kind {
+    std::optional<Probe> probe{};                   // of one that could run
+    std::map<std::string, std::string> failures{};  // of others, by settings without the seed
+  };
+  std::map<std::string, Kind> kinds;
   std::vector<Estimate> estimates;
+  int launched = 0;
   for (const SweepRun& run : plan.runs) {
     if (const auto known = took.find(run.cost); run.ended() || known != took.end()) {
       const bool own = run.ended() && std::isfinite(run.seconds);
       estimates.push_back({own ? run.seconds : known != took.end() ? known->second : kNan});
       continue;
     }
-    const auto [place, fresh] = probes.emplace(probe_key(plan, run), Probe{});
-    if (fresh && !probing.stop_requested()) {
+    Kind& kind = kinds[probe_key(plan, run)];
+    spec::RunSpec seedless = run.spec;
+    seedless.train.seed = 0;
+    const std::string settings = seedless.fields().to_json().dump();
+    if (!kind.probe && !kind.failures.contains(settings) && kind.failures.size() < kFailures &&
+        !probing.stop_requested()) {
       probing.say(fmt::format("probing {}", run.name));
-      const std::string name = fmt::format("probe{}", probes.size());
+      const std::string name = fmt::format("probe{}", ++launched);
       const spec::RunSpec spec = without_phase(plan, run);
-      place->second =
+      Probe probe =
           probe_run({.spec = spec, .folder = folder.path() / name, .log = folder.path() / (name + ".log")},
                     probing, runner);
       remove_tree(folder.path() / name);
+      if (probe.failure.empty()) {
+        kind.probe = std::move(probe);
+      } else {
+        kind.failures.emplace(settings, probe.failure);
+      }
     }
-    const Probe& probe = place->second;
-    estimates.push_back(
-        {probe.failure.empty() && probe.step_seconds > 0 ? expected_seconds(run.spec, probe) : kNan,
-         probe.failure});
+    const auto failed = kind.failures.find(settings);
+    const std::string failure = failed == kind.failures.end() ? "" : failed->second;
+    const bool known = failure.empty() && kind.probe && kind.probe->step_seconds > 0;
+    estimates.push_back({known ? expected_seconds(run.spec, *kind.probe) : kNan, failure});
   }
   return estimates;
 }

@@ -16,7 +16,7 @@ struct Probe {
   double start_seconds = 0;                        ///< until the first step: loading, tokenizing, meeting
   double step_seconds = 0;                         ///< of a step, or an update where workers run free
   int64_t training = 0, validation = 0, test = 0;  ///< examples
-  std::string failure{};                           ///< why it could not begin; empty: it did
+  std::string failure{};  ///< why it cannot run; empty: it can, if only for too few steps to know its time
 };
 
 /// How long such a run takes by its probe. An evaluation counts as a third of training on its examples.
@@ -33,7 +33,9 @@ struct Probing {
 };
 
 /// For each run of the plan what it takes: of one that is done what it took, of others what a probe says, one
-/// probe for all that cost the same. Probes run one after another in a folder that is removed.
+/// probe for all that cost the same. A probe that fails speaks for its own run alone (a rate may be bad), and
+/// the next one is probed; after a few failures the rest are not known. Probes run one after another in a
+/// folder that is removed.
 std::vector<Estimate> estimate(const Plan& plan, const Probing& probing, Runner& runner);
 
 }  // namespace syncopate::lab

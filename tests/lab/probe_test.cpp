@@ -17,33 +17,37 @@ class Beginner : public Runner {
  public:
   std::vector<Launch> launches;
   bool broken = false;
+  double bad_rate = -1;  ///< with which a run breaks
+  bool one_step = false;
 
   std::unique_ptr<RunInProgress> start(const Launch& launch) override {
     launches.push_back(launch);
     std::filesystem::create_directories(launch.folder);
-    if (!broken) {
+    const bool breaks = broken || launch.spec.optim.lr == bad_rate;
+    if (!breaks) {
       test::write_text(launch.log,
                        "cpu\n640 training, 10 validation and 64 test examples · 32 per step · 20 steps\n");
       std::string steps;
-      for (int i = 1; i <= 9; ++i)
+      for (int i = 1; i <= (one_step ? 1 : 9); ++i)
         steps += fmt::format("{{\"step\":{},\"ms\":{}}}\n", i, i == 1 ? 5000 : 100);
       test::write_text(record::RunFolder{launch.folder}.steps(), steps);
     }
-    return std::make_unique<Run>(broken);
+    return std::make_unique<Run>(breaks, one_step);
   }
 
  private:
   class Run : public RunInProgress {
    public:
-    explicit Run(bool broken) : broken_(broken) {}
+    Run(bool broken, bool ends) : broken_(broken), ends_(ends) {}
     std::optional<Ending> look() override {
       if (broken_) return Ending{.exit_code = 3, .message = "no such data"};
+      if (ends_) return Ending{};
       return stopped_ ? std::optional(Ending{.exit_code = 130}) : std::nullopt;
     }
     void stop() override { stopped_ = true; }
 
    private:
-    bool broken_, stopped_ = false;
+    bool broken_, ends_, stopped_ = false;
   };
 };
 
@@ -80,6 +84,38 @@ TEST(Probe, TellsWhatCannotRun) {
   const auto estimates = estimate(plan_of(folder, kRows), {}, runner);
   EXPECT_EQ(estimates.front().failure, "no such data");
   EXPECT_TRUE(std::isnan(estimates.front().seconds));
+}
+
+TEST(Probe, AFailureSpeaksForItsRunAlone) {
+  const test::TempDir folder;
+  Beginner runner;
+  runner.bad_rate = 0.1;
+  const auto estimates = estimate(plan_of(folder, kRows), {}, runner);
+  EXPECT_EQ(estimates.front().failure, "no such data");
+  EXPECT_EQ(estimates.back().failure, "") << "another rate";
+  EXPECT_GT(estimates.back().seconds, 0);
+  Beginner broken;
+  broken.broken = true;
+  estimate(plan_of(folder, kRows), {}, broken);
+  EXPECT_LE(broken.launches.size(), 3u) << "the foil: nothing runs, and that is soon clear";
+}
+
+TEST(Probe, ARunOfOneStepCanRunThoughItsTimeIsNotKnown) {
+  const test::TempDir folder;
+  Beginner runner;
+  runner.one_step = true;
+  const auto estimates = estimate(plan_of(folder, kRows), {}, runner);
+  EXPECT_EQ(estimates.front().failure, "");
+  EXPECT_TRUE(std::isnan(estimates.front().seconds));
+  EXPECT_EQ(runner.launches.size(), 1u);
+}
+
+TEST(Probe, FoldersCannotBeGuessed) {
+  const test::TempDir folder;
+  Beginner one, other;
+  estimate(plan_of(folder, kRows), {}, one);
+  estimate(plan_of(folder, kRows), {}, other);
+  EXPECT_NE(one.launches[0].folder, other.launches[0].folder) << "of one process";
 }
 
 TEST(Probe, RowsAfterAPhaseThatIsNotDoneStartAsThePhaseDoes) {

@@ -398,9 +398,12 @@ class GroupAdvice {
       if (sound(*arm)) well.push_back(arm);
     }
     const ArmResult& arm = *fastest(well.empty() ? open : well);
+    if (!collapsed(*base_).empty()) return no_measure(arm);
     const ArmResult& other = other_than(arm);
     std::string why;
-    if (well.empty()) {
+    if (well.empty() && collapsed(arm).size() == arm.runs.size()) {
+      why = "all its seeds collapsed";
+    } else if (well.empty()) {
       why = fmt::format("{}: the seeds that went well do not speak for those", trouble(arm));
     } else if (arm.to_base && arm.to_base->n > 1) {
       why = fmt::format("whether it loses quality is open ({}); {}", evidence(arm), needed(arm));

@@ -31,6 +31,8 @@ double batch_of(const record::RunRecord& record) {
 
 bool close(double a, double b) { return std::abs(a - b) <= 0.02 * std::max(a, b); }
 
+std::string updates_text(double count) { return count == 1 ? "1 update" : grouped(count) + " updates"; }
+
 bool runs_free(const record::RunRecord& record) { return rhythm_of(record.strategy) == spec::Rhythm::kFree; }
 
 /// By how much more often, and by smaller batches, a run updates only because its workers run free.
@@ -64,7 +66,7 @@ class ArmChecks {
     arm_.checks.clear();
     arm_.flags.clear();
     arm_.excluded = false;
-    candidate_ = arm_.family == "single" &&
+    candidate_ = arm_.workers == 1 &&
                  std::find(of.candidates.begin(), of.candidates.end(), arm) != of.candidates.end();
     const size_t base = of.quality_base[arm] == Comparison::kNone ? arm : of.quality_base[arm];
     base_name_ = of.results.arms[base].name;
@@ -364,8 +366,8 @@ class ArmChecks {
       const bool natural =
           breach([&](const Pair& p) { return same_updates(p) || natural_updates(p); }) == nullptr;
       std::string text =
-          fmt::format("{} updates, {} made {}{}", grouped(static_cast<double>(pair->ours().steps)),
-                      base_name_, grouped(static_cast<double>(pair->theirs().steps)), excuse(*pair, natural));
+          fmt::format("{}, {} made {}{}", updates_text(static_cast<double>(pair->ours().steps)), base_name_,
+                      grouped(static_cast<double>(pair->theirs().steps)), excuse(*pair, natural));
       arm_.flags.push_back({"other-updates", text});
       const bool of_batch = of_.differs_allowed("batch") && breach(same_batch) != nullptr;
       // A run that ended early made fewer: the check of examples has told.
@@ -374,8 +376,8 @@ class ArmChecks {
     } else {
       const Pair* off = breach([](const Pair& p) { return p.ours().steps == p.theirs().steps; });
       add("updates", true,
-          off == nullptr ? fmt::format("{} updates{}", grouped(arm_.updates), as_base())
-                         : fmt::format("{} updates, within 2 % of {}", grouped(arm_.updates), base_name_));
+          off == nullptr ? updates_text(arm_.updates) + as_base()
+                         : fmt::format("{}, within 2 % of {}", updates_text(arm_.updates), base_name_));
     }
   }
 

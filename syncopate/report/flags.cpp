@@ -157,6 +157,11 @@ class ArmFlags {
       add("undecided",
           fmt::format("one seed in common with {}: the difference of {} may be chance; run at least 3", whom,
                       difference_text(arm_.measure, difference)));
+    } else if (!difference.enough) {
+      add("undecided", fmt::format("{} against {} in {} that agree more closely than one test example: they "
+                                   "may by chance; run at least {}",
+                                   difference_text(arm_.measure, difference), whom, seeds_text(difference.n),
+                                   std::max<int64_t>(3, difference.n + 1)));
     } else {
       add("undecided",
           fmt::format("{} against {} in {}: undecided; {}", difference_text(arm_.measure, difference), whom,
@@ -207,7 +212,7 @@ size_t judge_of(const Comparison& of, int64_t group) {
       continue;
     }
     const ArmResult& best = of.results.arms[judge];
-    const bool alone = arm.family == "single" && best.family == "single";
+    const bool alone = arm.workers == 1 && best.workers == 1;
     const double gained = arm.quality.mean - best.quality.mean;
     if (alone && (arm.measure.higher_is_better ? gained > 0 : gained < 0)) judge = candidate;
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -89,8 +90,10 @@ std::vector<Remark> remarks_of(const Results& results) {
       if (!check.ok) add("left out: " + check.text);
     }
     for (const Flag& flag : arm.flags) {
-      // Of one seed, one sentence is enough.
-      if (flag.code != "undecided" || !arm.has_flag("one-seed")) add(flag.text);
+      // Of one seed, or of a check that says the same, one sentence is enough.
+      const bool told = std::any_of(arm.checks.begin(), arm.checks.end(),
+                                    [&](const Check& check) { return !check.ok && check.text == flag.text; });
+      if (!told && (flag.code != "undecided" || !arm.has_flag("one-seed"))) add(flag.text);
     }
   }
   return remarks;

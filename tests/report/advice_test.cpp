@@ -250,9 +250,12 @@ TEST_F(AdviceOf, CollapsedSeedsCarryNoVerdict) {
   made_.arm("ddp", "ddp", 2, {0.6, 0.6, 0.6}, 1800);
   expect("best", {"ddp is the best choice"});
   for (MadeRun& run : made_.runs) run.record.eval->confusion = {{600, 0}, {400, 0}};
-  expect("undecided", {"seeds 1, 2 and 3 collapsed"});
+  expect("undecided", {"seeds 1, 2 and 3 of single collapsed"});
   for (MadeRun* run : made_.runs_of("ddp")) run->record.eval->confusion.clear();
   expect("undecided", {"seeds 1, 2 and 3 of single collapsed"});
+  for (MadeRun* run : made_.runs_of("single")) run->record.eval->confusion.clear();
+  made_.runs_of("ddp")[1]->record.eval->confusion = {{600, 0}, {400, 0}};
+  expect("undecided", {"seed 2 collapsed: the seeds that went well do not speak for those"});
 }
 
 TEST_F(AdviceOf, ABusyArmIsNotCalledSlow) {

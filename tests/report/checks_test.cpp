@@ -1,6 +1,7 @@
 // Every check of fairness against an arm that cheats; the honest arm beside it is the foil.
 #include <gtest/gtest.h>
 
+#include "syncopate/report/words.h"
 #include "tests/report/made_sweep.h"
 
 namespace syncopate::report {
@@ -473,6 +474,22 @@ TEST_F(Checks, AWorkerThatRunsFreeHasAWholeUpdatesBatch) {
   EXPECT_EQ(arm_named(results, "honest").worker_share, 16);
   EXPECT_EQ(arm_named(results, "honest").worker_batch, 8);
   EXPECT_EQ(arm_named(results, "single").worker_batch, 32);
+}
+
+TEST_F(Checks, ATestSetOfEachSeedIsComparedSeedBySeed) {
+  for (MadeRun& run : made_.runs) run.record.test_hash = "test of seed " + std::to_string(run.seed);
+  for (const ArmResult& arm : made_.analysed().arms) EXPECT_FALSE(arm.excluded) << arm.name;
+  made_.runs_of("cheat")[2]->record.test_hash = std::string("test of seed 1");
+  caught_by("evaluation", "not tested on the same examples as single");
+}
+
+TEST_F(Checks, WhatACheckSaysIsNotSaidTwice) {
+  each([](MadeRun& run) { run.record.global_batch = 64; });
+  const Results results = made_.analysed();
+  size_t told = 0;
+  for (const Remark& remark : remarks_of(results))
+    told += remark.text.find("64 examples") != std::string::npos;
+  EXPECT_EQ(told, 1u);
 }
 
 }  // namespace

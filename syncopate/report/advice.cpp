@@ -168,7 +168,7 @@ class GroupAdvice {
     std::string reason;
     if (!timed(arm)) {
       reason = "the timing of these runs does not count";
-    } else if (arm.has_flag("busy")) {
+    } else if (arm.has_flag("busy") && arm.speedup.mean <= 1 + kNoStep) {  // others cannot make it faster
       reason = fmt::format("the machine was busy while {} ran", arm.name);
     } else if (slow_->has_flag("busy")) {
       reason = fmt::format("the machine was busy while {} ran", slow_->name);

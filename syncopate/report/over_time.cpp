@@ -93,7 +93,8 @@ void fill_over_time(Comparison& of) {
     if (!arm.excluded && arm.state == "done" && arm.timing_counts())
       time = std::fmin(time, arm.train_seconds.mean);
   }
-  bool validated = false, compared = false;
+  bool validated = false;
+  size_t compared = 0;
   for (size_t i = 0; i < results.arms.size(); ++i) {
     ArmResult& arm = results.arms[i];
     const double seconds = soonest[static_cast<size_t>(arm.group)];
@@ -115,7 +116,7 @@ void fill_over_time(Comparison& of) {
     }
     if (done == 0) continue;
     if (Estimate estimated = estimate(std::move(at_time)); estimated.known()) {
-      compared = true;
+      ++compared;
       arm.quality_at_time = QualityAtTime{.seconds = seconds, .quality = std::move(estimated)};
     }
     if (results.target) {
@@ -127,7 +128,7 @@ void fill_over_time(Comparison& of) {
       arm.time_to_target = std::move(time);
     }
   }
-  if (compared) {
+  if (compared > 1) {
     results.notes.push_back({.code = "equal-time",
                              .text = fmt::format("Quality at equal time is that of the {} split.",
                                                  validated ? "validation" : "test"),

@@ -271,6 +271,13 @@ TEST_F(AdviceOf, ABusyArmIsNotCalledSlow) {
   expect("undecided", {"does not count"});
 }
 
+TEST_F(AdviceOf, WhereBothWereBusyTheBaselinesLoadIsTheReason) {
+  made_.arm("single", "single", 1, kUsual, 1000);
+  made_.arm("ddp", "ddp", 2, kUsual, 1300);
+  for (MadeRun& run : made_.runs) run.record.outside_load = 2;
+  expect("undecided", {"but the machine was busy while single ran"});
+}
+
 TEST_F(AdviceOf, ABusyArmIsNoSlowerRival) {
   made_.arm("single", "single", 1, kUsual, 1000);
   made_.arm("ddp", "ddp", 2, kUsual, 1800);

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "syncopate/base/text.h"
 #include "syncopate/lab/sweep.h"
 #include "tests/support/support.h"
 
@@ -33,8 +34,8 @@ class DryRun : public testing::Test {
 TEST_F(DryRun, FinerTuningRunsAreAddedToTheTime) {
   const auto nothing = [](auto&) {};
   const std::string text = table("", nothing);
-  expect(text, "3 runs, 0 done; about 30");
-  expect(text, "tuning adds up to 2 finer runs: up to 50");
+  expect(text, "3 runs, 0 done; about " + duration_for_people(30));
+  expect(text, "tuning adds up to 2 finer runs: up to " + duration_for_people(50));
   expect(table("refine=0\n", nothing), "finer", false);
 }
 

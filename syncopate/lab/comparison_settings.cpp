@@ -104,8 +104,8 @@ Experiment::Target read_target(const Json& table) {
 bool read_compare(const Json& table, Experiment& experiment) {
   static const std::vector<std::string> known{"baseline",    "differs",  "controls",
                                               "worker_hour", "currency", "link_gbit"};
-  static const std::vector<std::string> checks{"examples", "start",   "evaluation", "data",
-                                               "machine",  "threads", "batch",      "updates"};
+  static const std::vector<std::string> checks{"examples", "start", "evaluation", "data",     "machine",
+                                               "threads",  "batch", "updates",    "selection"};
   bool controls = false;
   for (const auto& [key, value] : table.items()) {
     require_known("compare", key, known);

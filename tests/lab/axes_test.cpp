@@ -321,6 +321,7 @@ TEST_F(Axes, ComparisonsAreChecked) {
                    "compare: no row is called \"dpd\"; did you mean \"ddp\"?");
   expect_complaint("[compare]\ndiffers=[\"bach\"]\n" + kTwoRows,
                    "there is no check \"bach\"; did you mean \"batch\"?");
+  EXPECT_EQ(read("[compare]\ndiffers=[\"selection\"]\n" + kTwoRows).differs.size(), 1u);
   expect_complaint("[compare]\nprice=1\n" + kTwoRows, "compare: unknown entry \"price\"");
   expect_complaint("[target]\naccuracy=\"high\"\n" + kTwoRows, "target: accuracy must be a number");
   expect_complaint("[tune]\nseeds=[1]\n" + kTwoRows, "tune: it lists no values");

@@ -127,7 +127,7 @@ Difference paired_difference(const std::vector<double>& differences, bool higher
     result.low = all.mean - half;
     result.high = all.mean + half;
   }
-  result.enough = all.n > 2 ? real || resolution > 0 : real;
+  result.enough = all.n > 2 && (real || resolution > 0);
   result.decided = result.enough && (result.low > 0 || result.high < 0);
   if (result.decided) result.better = (all.mean > 0) == higher_is_better;
   if (!result.decided) result.seeds_needed = seeds_needed(all.mean, result.sd);

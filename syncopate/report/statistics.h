@@ -34,7 +34,7 @@ Estimate estimate(std::vector<double> values);
 struct Difference {
   double mean = kUnknown, sd = kUnknown, low = kUnknown, high = kUnknown;
   int64_t n = 0;                          ///< seeds in common
-  bool enough = false;                    ///< seeds that may decide: three, or two whose spread is real
+  bool enough = false;                    ///< seeds that may decide: three or more
   bool decided = false;                   ///< they are, and the interval does not hold 0
   bool same = false;                      ///< no difference in any of at least two seeds
   std::optional<bool> better{};           ///< of one that is decided

@@ -114,7 +114,8 @@ TEST(Statistics, SeedsThatHappenToAgreeDecideNothing) {
   EXPECT_GE(two.sd, 0.001);
   EXPECT_GT(two.high, 0.01) << "12.7 * 0.001 / sqrt(2)";
   EXPECT_FALSE(paired_difference({0.1, 0.1}, true, 0.001).decided) << "nor a large one";
-  EXPECT_TRUE(paired_difference({0.1, 0.103}, true, 0.001).decided) << "foil: a spread that is real";
+  EXPECT_FALSE(paired_difference({0.1, 0.103}, true, 0.001).decided) << "nor two that differ a little";
+  EXPECT_TRUE(paired_difference({0.1, 0.103, 0.1}, true, 0.001).decided) << "foil: a third";
   EXPECT_TRUE(paired_difference({0.1, 0.1, 0.1}, true, 0.001).decided) << "foil: three seeds";
   EXPECT_FALSE(paired_difference({0.001, 0.001, 0.001}, true, 0.001).decided) << "one example each";
 }

@@ -475,6 +475,8 @@ class GroupAdvice {
         text.say("{} is better in quality ({}) and {}.", arm->name, evidence(*arm), arm->words);
       } else if (is_worse(*arm) && arm->has_flag("slower")) {
         text.say("{} is both slower and worse ({}).", arm->name, evidence(*arm));
+      } else if (is_worse(*arm) && perhaps_faster(*arm)) {
+        text.say("{} is worse ({}), and {}.", arm->name, evidence(*arm), arm->words);
       }
       if (text.all.size() > before) ++told;
     }

@@ -336,5 +336,12 @@ TEST_F(AdviceOf, EachTaskHasItsOwnMeasure) {
   EXPECT_NEAR(arm_named(results, "squad ddp").quality.mean, 83, 1e-9);
 }
 
+TEST_F(AdviceOf, AnArmThatIsWorseAndPerhapsFasterIsTold) {
+  made_.arm("single", "single", 1, {0.80, 0.81, 0.79}, 1000);
+  made_.arm("ddp", "ddp", 2, {0.750, 0.762, 0.741}, 1200);
+  made_.runs_of("ddp")[1]->record.examples_per_s = 800;
+  expect("none", {"ddp is worse (difference −4.90 ±", "undecided in 3 seeds"});
+}
+
 }  // namespace
 }  // namespace syncopate::report

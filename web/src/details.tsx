@@ -92,7 +92,7 @@ function ArmCard({ arm, model, openRun }: { arm: Arm; model: Model; openRun: (id
           <ul class="plain">
             {arm.checks.map((check) => (
               <li class={check.ok || check.differs_by_nature ? "" : "bad"}>
-                <b>{check.ok ? "✓" : check.differs_by_nature ? "≠" : "✗"} {checkName(check.code)}</b>: {check.text}
+                <b>{check.known === false ? "?" : check.ok ? "✓" : check.differs_by_nature ? "≠" : "✗"} {checkName(check.code)}</b>: {check.text}
               </li>
             ))}
           </ul>

@@ -70,13 +70,14 @@ function chipsOf(model: Model): Chip[] {
     chips.push({ key: `note-${note.code}-${note.text}`, kind: note.severity === "warning" ? "warn" : "info", words: flagName(note.code), texts: [{ text: note.text }] });
   }
   const flags = new Map<string, { arm: Arm; text: string }[]>();
-  const checks = new Map<string, { fails: { arm: Arm; text: string }[]; nature: { arm: Arm; text: string }[]; ok: number }>();
+  const checks = new Map<string, { fails: { arm: Arm; text: string }[]; nature: { arm: Arm; text: string }[]; ok: number; unknown: number }>();
   for (const arm of model.arms) {
     for (const flag of arm.flags) append(flags, flag.code, { arm, text: flag.text });
     for (const check of arm.checks) {
-      const of = checks.get(check.code) ?? { fails: [], nature: [], ok: 0 };
+      const of = checks.get(check.code) ?? { fails: [], nature: [], ok: 0, unknown: 0 };
       checks.set(check.code, of);
       if (check.differs_by_nature) of.nature.push({ arm, text: check.text });
+      else if (check.known === false) of.unknown += 1;
       else if (check.ok) of.ok += 1;
       else of.fails.push({ arm, text: check.text });
     }
@@ -90,7 +91,7 @@ function chipsOf(model: Model): Chip[] {
   for (const [code, { nature }] of checks) {
     if (nature.length > 0 && !flags.has(`other-${code}`)) chips.push({ key: `nature-${code}`, kind: "info", words: `other ${checkName(code)} by nature: ${plural(nature.length, "arm")}`, texts: nature });
   }
-  const passed = [...checks].filter(([, of]) => of.fails.length === 0 && of.nature.length === 0 && of.ok > 0);
+  const passed = [...checks].filter(([, of]) => of.fails.length === 0 && of.nature.length === 0 && of.unknown === 0 && of.ok > 0);
   const named = passed.filter(([code]) => code !== "trained").map(([code]) => checkName(code));
   if (named.length > 0) {
     chips.push({

@@ -20,6 +20,8 @@ export interface Check {
   ok: boolean;
   text: string;
   differs_by_nature: boolean;
+  /** False: nothing was recorded that could be compared. */
+  known?: boolean;
 }
 
 export interface Flag {

@@ -33,6 +33,10 @@ const flagNames: Record<string, string> = {
   baseline: "what is compared with",
   "speed-baseline": "what speed-up means",
   "other-host": "another machine",
+  "other-start": "other start",
+  "ended-early": "ended early",
+  "other-precision": "other precision",
+  "not-tuned": "rates tuned in some arms only",
   target: "target",
 };
 
@@ -49,6 +53,7 @@ const checkNames: Record<string, string> = {
   threads: "threads",
   batch: "batch",
   updates: "number of updates",
+  selection: "how the model was chosen",
   trained: "whether it trained",
 };
 

@@ -67,6 +67,7 @@ void conclude(const std::filesystem::path& folder) {
   const report::Results results = report::analyse(folder);
   report::write_results(folder, results);
   fmt::print("\n{}", report::terminal_table(results));
+  std::fflush(stdout);  // before what goes to standard error
   tell("the page: {}; also results.csv, .json, .md and .xlsx beside it", (folder / "report.html").string());
 }
 

@@ -36,6 +36,7 @@ Command add_report(Program& program) {
     const report::Results results = report::analyse(folder);
     report::write_results(folder, results, {.page_at = arguments->out});
     fmt::print("{}", report::terminal_table(results));
+    std::fflush(stdout);  // before what goes to standard error
     const std::filesystem::path page =
         arguments->out.empty() ? folder / "report.html" : std::filesystem::path(arguments->out);
     tell("the page: {}; also results.csv, .json, .md and .xlsx in {}", page.string(), folder.string());

@@ -158,10 +158,10 @@ class ArmFlags {
           fmt::format("one seed in common with {}: the difference of {} may be chance; run at least 3", whom,
                       difference_text(arm_.measure, difference)));
     } else if (!difference.enough) {
-      add("undecided", fmt::format("{} against {} in {} that agree more closely than one test example: they "
-                                   "may by chance; run at least {}",
-                                   difference_text(arm_.measure, difference), whom, seeds_text(difference.n),
-                                   std::max<int64_t>(3, difference.n + 1)));
+      add("undecided",
+          fmt::format("{} against {} in {}, which may agree by chance: undecided; run at least {}",
+                      difference_text(arm_.measure, difference), whom, seeds_text(difference.n),
+                      std::max<int64_t>(3, difference.n + 1)));
     } else {
       add("undecided",
           fmt::format("{} against {} in {}: undecided; {}", difference_text(arm_.measure, difference), whom,

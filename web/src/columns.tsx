@@ -48,7 +48,7 @@ function differenceColumn(model: Model, measure: Measure): Column {
         <span class="with-whisker">
           <Whisker arm={arm} most={most} />
           <span>
-            {difference(d.mean, measure)} <span class="quiet">{halfWidth(d, measure)}</span>
+            {difference(d.mean, model.measureOf(arm))} <span class="quiet">{halfWidth(d, model.measureOf(arm))}</span>
             {!d.decided && <span class="quiet small">{known(d.seeds_needed) ? `undecided; ${count(d.seeds_needed)} seeds would tell` : "undecided"}</span>}
           </span>
         </span>
@@ -89,8 +89,13 @@ export function columnsOf(model: Model): Column[] {
     }),
     {
       key: "quality", head: measure.label, unit: measure.percent ? "%" : undefined, number: true, sort: (arm) => arm.quality?.mean ?? null,
-      cell: (arm) => <>{qualityNumber(arm.quality?.mean, measure)} <span class="quiet">{halfWidth(arm.quality, measure)}</span></>,
-      seed: (run) => <>{qualityNumber(run.quality, measure)}{run.collapsed && <span class="bad"> collapsed</span>}</>,
+      cell: (arm) => (
+        <>
+          {qualityNumber(arm.quality?.mean, model.measureOf(arm))} <span class="quiet">{halfWidth(arm.quality, model.measureOf(arm))}</span>
+          {!model.onAxis(arm) && <span class="quiet small">{model.measureOf(arm).label}</span>}
+        </>
+      ),
+      seed: (run, arm) => <>{qualityNumber(run.quality, model.measureOf(arm))}{run.collapsed && <span class="bad"> collapsed</span>}</>,
     },
     differenceColumn(model, measure),
     {
@@ -102,7 +107,7 @@ export function columnsOf(model: Model): Column[] {
     {
       key: "at_time", minor: true, head: `${measure.label} at equal time`, unit: measure.percent ? "%" : undefined, number: true,
       sort: (arm) => arm.quality_at_time?.estimate.mean ?? null,
-      cell: (arm) => <>{qualityNumber(arm.quality_at_time?.estimate.mean, measure)} <span class="quiet">{halfWidth(arm.quality_at_time?.estimate, measure)}</span></>,
+      cell: (arm) => <>{qualityNumber(arm.quality_at_time?.estimate.mean, model.measureOf(arm))} <span class="quiet">{halfWidth(arm.quality_at_time?.estimate, model.measureOf(arm))}</span></>,
     },
     {
       key: "target", head: "time to target", number: true, sort: (arm) => arm.time_to_target?.estimate.mean ?? null,

@@ -54,7 +54,7 @@ export function Details({ model, opened, close, openRun, openArm }: Props) {
 }
 
 function ArmCard({ arm, model, openRun }: { arm: Arm; model: Model; openRun: (id: string) => void }) {
-  const { measure } = model.results;
+  const measure = model.measureOf(arm);
   const q = arm.quality;
   const total = known(arm.bytes?.total_gib) ? arm.bytes.total_gib * 1024 ** 3 : null;
   return (

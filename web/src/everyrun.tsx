@@ -12,7 +12,7 @@ const pageSize = 20;
 export function EveryRun({ model }: { model: Model }) {
   const [page, setPage] = useState(0);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const { runs, measure } = model.results;
+  const { runs } = model.results;
   if (runs.length === 0) return null;
   const pages = Math.ceil(runs.length / pageSize);
   const at = Math.min(page, pages - 1);
@@ -32,7 +32,7 @@ export function EveryRun({ model }: { model: Model }) {
             <summary>
               <Shape family={model.arm.get(run.arm)?.family ?? "control"} />
               <span class="grow">{runName(run, model.arm.get(run.arm))}</span>
-              <span class="number">{run.state === "done" ? `${quality(run.quality, measure)}, ${seconds(run.train_seconds)}` : stateName(run.state)}</span>
+              <span class="number">{run.state === "done" ? `${quality(run.quality, model.measureOf(model.arm.get(run.arm)))}, ${seconds(run.train_seconds)}` : stateName(run.state)}</span>
             </summary>
             {open.has(run.id) && <RunCard run={run} arm={model.arm.get(run.arm)} model={model} />}
           </details>

@@ -25,7 +25,7 @@ export function Glance({ model, openArm }: { model: Model; openArm: (id: string)
   const { measure, advice, baseline } = model.results;
   const spokenOf = new Set([advice.arm, ...advice.rivals, baseline]);
   const rank = (arm: Arm) => (arm.id === advice.arm ? 0 : spokenOf.has(arm.id) ? 1 : arm.pareto ? 2 : 3);
-  const arms = model.shown.filter((arm) => known(arm.quality?.mean) || known(arm.speedup?.mean))
+  const arms = model.shown.filter((arm) => model.onAxis(arm) && (known(arm.quality?.mean) || known(arm.speedup?.mean)))
     .sort((a, b) => rank(a) - rank(b)).slice(0, mostAtAGlance)
     .sort((a, b) => (b.speedup?.mean ?? 0) - (a.speedup?.mean ?? 0));
   if (arms.length < 2) return null;

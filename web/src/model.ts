@@ -1,6 +1,6 @@
 // What the page computes from the results: who is shown, in which order, and mean curves.
 import { known } from "./format";
-import type { Arm, Num, Results, Run } from "./results";
+import { emptyMeasure, type Arm, type Measure, type Num, type Results, type Run } from "./results";
 
 export interface Model {
   results: Results;
@@ -9,6 +9,10 @@ export interface Model {
   run: Map<string, Run>;
   runsOf: (arm: Arm) => Run[];
   baseline: Arm | null;
+  /** What an arm is judged by; of a run that belongs to no arm, a plain number. */
+  measureOf: (arm: Arm | undefined) => Measure;
+  /** Whether it can stand on the axis of the others. */
+  onAxis: (arm: Arm) => boolean;
   /** Arms that passed their checks and have a figure, the winner and its rivals first. */
   shown: Arm[];
   /** What a speed-up of 1 is: "one worker", or the baseline's name. */
@@ -25,8 +29,11 @@ export function modelOf(results: Results): Model {
   const shown = results.arms
     .filter((each) => !each.excluded && (each.ms !== null || each.quality !== null || each.state === "running"))
     .sort((a, b) => rank(a) - rank(b) || (b.speedup?.mean ?? 0) - (a.speedup?.mean ?? 0));
+  const measureOf = (each: Arm | undefined) => (each === undefined ? emptyMeasure : (each.measure?.name ? each.measure : results.measure));
   return {
     results,
+    measureOf,
+    onAxis: (each) => measureOf(each).name === results.measure.name,
     arms: results.arms,
     arm,
     run,

@@ -79,6 +79,8 @@ export interface Arm {
   settings: Settings;
   state: State;
   runs: string[];
+  /** That of its task, where tasks differ. */
+  measure?: Measure;
   checks: Check[];
   excluded: boolean;
   flags: Flag[];
@@ -203,7 +205,7 @@ export interface Results {
   omitted: { curves: number };
 }
 
-const emptyMeasure: Measure = { name: "", label: "quality", percent: false, higher_is_better: true, split: "test" };
+export const emptyMeasure: Measure = { name: "", label: "quality", percent: false, higher_is_better: true, split: "test" };
 const emptyAdvice: Advice = { verdict: "nothing", sentence: "", paragraph: "", arm: null, rivals: [] };
 
 /** Fills in what an older or half-finished file leaves out, so that the rest of the page need not ask. */

@@ -46,7 +46,7 @@ function quoted(folder: string): string {
 }
 
 export function RunCard({ run, arm, model }: { run: Run; arm: Arm | undefined; model: Model }) {
-  const { measure } = model.results;
+  const measure = model.measureOf(arm);
   const hidden = run.parts?.hidden;
   return (
     <div class="run-card">

@@ -17,7 +17,7 @@ function PartsLine({ parts }: { parts: Parts | null }) {
 }
 
 export function ArmTip({ arm, model }: { arm: Arm; model: Model }) {
-  const { measure } = model.results;
+  const measure = model.measureOf(arm);
   const bad = arm.checks.find((check) => !check.ok && !check.differs_by_nature);
   return (
     <>
@@ -36,7 +36,7 @@ export function ArmTip({ arm, model }: { arm: Arm; model: Model }) {
 }
 
 export function RunTip({ run, arm, model }: { run: Run; arm: Arm | undefined; model: Model }) {
-  const { measure } = model.results;
+  const measure = model.measureOf(arm);
   return (
     <>
       <p><b>{arm?.name ?? run.folder}</b>, seed {setting(run.seed)}</p>

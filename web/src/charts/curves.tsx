@@ -58,7 +58,7 @@ function rangeOf(lines: ArmLines[], goal: number | null, smallIsGood: boolean, m
 
 export function CurveChart({ model, what, openArm }: { model: Model; what: What; openArm: (id: string) => void }) {
   const { measure, target } = model.results;
-  const having = model.shown.filter((arm) => model.runsOf(arm).some((run) => (what === "quality" ? run.evals : run.curve)));
+  const having = model.shown.filter((arm) => model.runsOf(arm).some((run) => (what === "quality" ? run.evals && model.onAxis(arm) : run.curve)));
   const all = linesOf(having.slice(0, mostNamed + mostFaint), model, what);
   // One evaluation at the end is no curve: the picture shows it.
   if (!all.some(({ seeds }) => seeds.examples.some((each) => each.x.length > 1))) return null;

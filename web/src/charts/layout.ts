@@ -46,7 +46,7 @@ export function plotOf(model: Model): Plot | null {
   const { measure } = model.results;
   const bySpeedup = model.arms.some((arm) => known(arm.speedup?.mean));
   const across = bySpeedup ? (arm: Arm) => arm.speedup : (arm: Arm) => arm.examples_per_s;
-  const arms = model.arms.filter((arm) => known(arm.quality?.mean) && known(across(arm)?.mean));
+  const arms = model.arms.filter((arm) => model.onAxis(arm) && known(arm.quality?.mean) && known(across(arm)?.mean));
   if (arms.length === 0) return null;
   const honest = arms.filter((arm) => !arm.excluded);
   const base = honest.length > 0 ? honest : arms; // what failed a check must not stretch the scale

@@ -43,23 +43,29 @@ int watch(const std::filesystem::path& folder, int port) {
   std::fflush(stdout);
   tell("watching {}; open the address above in a browser, Ctrl-C ends", folder.string());
   bool begun = false;
-  double paid = cpu_seconds();  // rested for; starting is nobody's loss
+  double paid = cpu_seconds();  // starting, and the first reading, are nobody's loss
+  Clock::time_point since = Clock::now();
   while (!interrupted()) {
     if (!begun || server.watchers() > 0) {
       try {
         if (reader.refresh()) server.publish(report::json_text(reader.results()));
-        if (!begun) paid = cpu_seconds();  // the first reading is of what was there before
+        if (!begun) {
+          paid = cpu_seconds();
+          since = Clock::now();
+        }
         begun = true;
       } catch (const DataError& error) {
         if (begun) throw;  // else nothing is there yet: whoever watches came first
       }
     }
-    // Reading and sending are paid by those who train: less than one per cent of one core.
-    constexpr double kRest = 120, kShortest = 1;
-    const double used = cpu_seconds();
-    const double rest = std::max(kRest * (used - paid), kShortest);
-    paid = used;
-    sleep_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(duration<double>(rest)));
+    // Reading and sending are paid by those who train: less than one per cent of one core. What is left of
+    // that and a little in advance let it read every second.
+    constexpr double kShare = 0.009, kAdvance = 0.5, kShortest = 1;
+    const auto after = [](Clock::time_point from, double seconds) {
+      return from + std::chrono::duration_cast<Clock::duration>(duration<double>(seconds));
+    };
+    sleep_until(
+        std::max(after(Clock::now(), kShortest), after(since, (cpu_seconds() - paid - kAdvance) / kShare)));
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -27,7 +28,9 @@ int64_t size_of(Kind kind, int64_t bytes, int ranks) {
 }  // namespace
 
 /// What is counted, and when operations were under way and this rank blocked since that was last reckoned.
+/// Guarded by its mutex: a server answers each worker in a thread, over groups that count into one account.
 struct Metered::Account {
+  std::mutex mutex{};
   Meter meter{};
   std::vector<Span> flights{}, blocked{};
   std::array<std::vector<Span>, kKinds> transfers{};  ///< those flights that carry more than control
@@ -63,9 +66,10 @@ class Metered::Work : public Pending::Work {
     const double from = now();
     inner_.wait();
     const double until = now();
+    const auto span = flight(take_end(), from, until);
+    const std::lock_guard lock(account_->mutex);
     account_->meter.waited += until - from;
     account_->block(kind_, {from, until});
-    const auto span = flight(take_end(), from, until);
     if (span) account_->flights.push_back(*span);
     // Its bytes count, and so must a time: where its end is not known, until now.
     if (transfers_)
@@ -197,17 +201,22 @@ Metered::Metered(std::unique_ptr<Group> inner, std::shared_ptr<Account> account)
     : inner_(std::move(inner)), account_(std::move(account)) {}
 
 Meter Metered::meter() const {
+  const std::lock_guard lock(account_->mutex);
   account_->reckon();
   return account_->meter;
 }
 
-double Metered::waited() const { return account_->meter.waited; }
+double Metered::waited() const {
+  const std::lock_guard lock(account_->mutex);
+  return account_->meter.waited;
+}
 
 template <typename Start>
 Pending Metered::measure(Kind kind, int64_t bytes, int root, Start&& start) {
   const double from = now();
   Pending pending = start();
   const Span span{from, now()};
+  const std::lock_guard lock(account_->mutex);
   account_->block(kind, span);
   Count& count = account_->meter.kinds[static_cast<size_t>(kind)];
   const int64_t sent = bytes_sent(kind, bytes, rank(), size(), root);

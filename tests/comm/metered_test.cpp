@@ -262,6 +262,17 @@ TEST(Metered, CountsTheSecondsBlockedInWait) {
   });
 }
 
+TEST(Metered, ThreadsCountIntoOneAccount) {
+  Metered world(comm::open_alone());
+  constexpr int kThreads = 2, kCalls = 20000;  // a server answers each worker in a thread
+  std::vector<std::unique_ptr<Metered>> parts;
+  for (int k = 0; k < kThreads; ++k) parts.push_back(world.part(0, 0));
+  run_threads(kThreads, [&](int k) {
+    for (int call = 0; call < kCalls; ++call) parts[static_cast<size_t>(k)]->barrier();
+  });
+  EXPECT_EQ(world.meter()[Kind::kBarrier].calls, kThreads * kCalls);
+}
+
 TEST(Metered, OneRankSendsNothing) {
   Metered group(comm::open_alone());
   exchange(group, {Kind::kAllReduce, at::kFloat});

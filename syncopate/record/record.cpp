@@ -79,6 +79,38 @@ Json to_json(const Collective& c) {
   return {{"name", c.name}, {"calls", c.calls}, {"bytes", c.bytes}, {"seconds", c.seconds}};
 }
 
+Json to_json(const NetworkRecord& n) {
+  Json hosts = Json::array(), links = Json::array();
+  for (const NetworkRecord::Host& host : n.hosts)
+    hosts.push_back({{"name", host.name}, {"region", host.region}});
+  for (const NetworkRecord::Link& link : n.links) {
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"latency_ms", link.latency_ms},
+                     {"gbit", link.gbit},
+                     {"bytes", link.bytes},
+                     {"busy", link.busy}});
+  }
+  return {{"name", n.name},
+          {"scale", n.scale},
+          {"how", n.how},
+          {"congestion_control", n.congestion_control},
+          {"late_ms_p99", n.late_ms_p99},
+          {"trustworthy", n.trustworthy},
+          {"hosts", hosts},
+          {"seats", n.seats},
+          {"links", links}};
+}
+
+Json to_json(const PredictionRecord& p) {
+  return {{"ms", p.ms},
+          {"compute_ms", p.compute_ms},
+          {"exchange_ms", p.exchange_ms},
+          {"hidden_ms", p.hidden_ms},
+          {"bytes_sent_per_step", p.bytes_sent_per_step},
+          {"from", p.from}};
+}
+
 Json to_json(const RunRecord& r) {
   Json epochs = Json::array();
   for (const EpochRecord& epoch : r.epochs) {
@@ -139,6 +171,9 @@ Json to_json(const RunRecord& r) {
     json["validation"] = to_json(*r.validation);
     json["validation"].erase("confusion");
   }
+  if (r.network) json["network"] = to_json(*r.network);
+  if (r.predicted) json["predicted"] = to_json(*r.predicted);
+  if (r.simulated) json["simulated"] = true;
   if (!r.updates.empty()) json["updates"] = r.updates;
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
   if (!r.shares.empty()) json["shares"] = r.shares;
@@ -228,6 +263,36 @@ EpochRecord epoch_from_json(const Json& j) {
   return r;
 }
 
+NetworkRecord network_from_json(const Json& j) {
+  NetworkRecord n;
+  j.at("name").get_to(n.name);
+  n.scale = number(j.at("scale"));
+  n.how = j.value("how", "");
+  n.congestion_control = j.value("congestion_control", "");
+  n.late_ms_p99 = number(j.value("late_ms_p99", Json()));
+  n.trustworthy = j.value("trustworthy", true);
+  for (const Json& host : j.at("hosts")) n.hosts.push_back({host.at("name"), host.at("region")});
+  j.at("seats").get_to(n.seats);
+  for (const Json& link : j.at("links")) {
+    n.links.push_back({.from = link.at("from"),
+                       .to = link.at("to"),
+                       .latency_ms = number(link.at("latency_ms")),
+                       .gbit = number(link.at("gbit")),
+                       .bytes = number(link.value("bytes", Json())),
+                       .busy = number(link.value("busy", Json()))});
+  }
+  return n;
+}
+
+PredictionRecord prediction_from_json(const Json& j) {
+  return {.ms = number(j.at("ms")),
+          .compute_ms = number(j.at("compute_ms")),
+          .exchange_ms = number(j.at("exchange_ms")),
+          .hidden_ms = number(j.at("hidden_ms")),
+          .bytes_sent_per_step = number(j.at("bytes_sent_per_step")),
+          .from = j.value("from", "")};
+}
+
 RunRecord run_from_json(const Json& j) {
   RunRecord r;
   j.at("task").get_to(r.task);
@@ -273,6 +338,9 @@ RunRecord run_from_json(const Json& j) {
                              .seconds = number(each.at("seconds"))});
   }
   for (const Json& each : j.value("worker_evals", none)) r.worker_evals.push_back(eval_from_json(each));
+  if (j.contains("network")) r.network = network_from_json(j.at("network"));
+  if (j.contains("predicted")) r.predicted = prediction_from_json(j.at("predicted"));
+  r.simulated = j.value("simulated", false);
   r.cpu = j.value("cpu", "");
   r.cores = j.value("cores", int64_t{0});
   r.threads = j.value("threads", int64_t{0});

@@ -78,6 +78,40 @@ struct Collective {
   bool operator==(const Collective&) const = default;
 };
 
+/// The network that a run's workers sat on, where it is known.
+struct NetworkRecord {
+  struct Host {
+    std::string name, region;
+    bool operator==(const Host&) const = default;
+  };
+  /// One direction between two hosts that ranks sat on.
+  struct Link {
+    int64_t from = 0, to = 0;  ///< hosts
+    double latency_ms = 0, gbit = 0;
+    double bytes = kNan;  ///< that it carried per step, headers included; NaN: not measured
+    double busy = kNan;   ///< share of the time in which it sent; NaN: not measured
+    bool operator==(const Link&) const = default;
+  };
+  std::string name;  ///< the preset's or the file's
+  double scale = 1;  ///< by which its rates were divided
+  std::string how;   ///< "switch" or "netem": emulated on one machine; "real"
+  std::string congestion_control;
+  double late_ms_p99 = kNan;  ///< of emulated packets, after they were due
+  bool trustworthy = true;    ///< false: the machine was too busy to emulate it well
+  std::vector<Host> hosts;
+  std::vector<int64_t> seats;  ///< the host of each rank, servers behind the workers
+  std::vector<Link> links;
+  bool operator==(const NetworkRecord&) const = default;
+};
+
+/// What a run was expected to take.
+struct PredictionRecord {
+  double ms = 0, compute_ms = 0, exchange_ms = 0, hidden_ms = 0;  ///< per iteration, as RunRecord's
+  double bytes_sent_per_step = 0;
+  std::string from;  ///< where its times of compute come from: "this run", "a probe on this machine"
+  bool operator==(const PredictionRecord&) const = default;
+};
+
 /// What result.json holds.
 struct RunRecord {
   std::string task, model, strategy;
@@ -123,6 +157,9 @@ struct RunRecord {
   int64_t peak_memory = 0;     ///< bytes of host memory of the worker that held most; 0: not known
   double noise_scale = kNan;   ///< gradient noise scale, in examples; NaN: not measured
   std::vector<EvalRecord> worker_evals;  ///< by worker, where that was asked for
+  std::optional<NetworkRecord> network;
+  std::optional<PredictionRecord> predicted;
+  bool simulated = false;  ///< nothing was trained: a simulator wrote this record
   Provenance provenance;
   bool operator==(const RunRecord&) const = default;  ///< false where a number is NaN
 };
@@ -134,12 +171,16 @@ nlohmann::ordered_json to_json(const EvalRecord&);
 nlohmann::ordered_json to_json(const EpochRecord&);
 nlohmann::ordered_json to_json(const Provenance&);
 nlohmann::ordered_json to_json(const Collective&);
+nlohmann::ordered_json to_json(const NetworkRecord&);
+nlohmann::ordered_json to_json(const PredictionRecord&);
 nlohmann::ordered_json to_json(const RunRecord&);  ///< with the last evaluation's confusion matrix alone
 /// Indented for people, with a list of numbers in one line: a matrix has a line for each row.
 std::string readable(const nlohmann::ordered_json& value);
 StepRecord step_from_json(const nlohmann::ordered_json&);
 EvalRecord eval_from_json(const nlohmann::ordered_json&);
 EpochRecord epoch_from_json(const nlohmann::ordered_json&);
+NetworkRecord network_from_json(const nlohmann::ordered_json&);
+PredictionRecord prediction_from_json(const nlohmann::ordered_json&);
 RunRecord run_from_json(const nlohmann::ordered_json&);
 
 }  // namespace syncopate::record

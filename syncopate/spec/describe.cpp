@@ -220,6 +220,18 @@ void RunSpec::Comm::describe(Fields& fields) {
       .takes("RANK:FACTOR");
 }
 
+void RunSpec::Network::describe(Fields& fields) {
+  fields
+      .add("name", name, "run the workers on this network, on one machine: a cluster file or a preset",
+           "network")
+      .takes("FILE|PRESET");
+  fields
+      .add("hosts", hosts, "hosts of the network that take part (default: taken from its regions in turn)",
+           "hosts")
+      .takes("A,B,...");
+  fields.add("scale", scale, "divide all bandwidths of the network by this", "scale");
+}
+
 void RunSpec::Compute::describe(Fields& fields) {
   fields
       .add("threads", threads, "threads per worker (auto: one if workers share the machine, else all cores)",
@@ -240,6 +252,7 @@ void RunSpec::describe(Fields& fields) {
   fields.group("optim", optim);
   fields.group("train", train);
   fields.group("comm", comm);
+  fields.group("network", network);
   fields.group("compute", compute);
 }
 

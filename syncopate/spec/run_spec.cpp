@@ -139,12 +139,13 @@ bool may_differ_between_ranks(const std::string& field) {
 
 Change change_on_resume(const std::string& field) {
   static const std::set<std::string> nothing{
-      "comm.timeout",      "comm.fault",        "comm.slow",
-      "strategy.servers",  "compute.threads",   "compute.loader_threads",
-      "train.save_every",  "train.eval_batch",  "train.eval_every",
-      "task.data",         "model.vocab",       "comm.workers",
-      "task.validation",   "train.tensorboard", "train.noise_scale",
-      "train.worker_evals"};
+      "comm.timeout",       "comm.fault",        "comm.slow",
+      "strategy.servers",   "compute.threads",   "compute.loader_threads",
+      "train.save_every",   "train.eval_batch",  "train.eval_every",
+      "task.data",          "model.vocab",       "comm.workers",
+      "task.validation",    "train.tensorboard", "train.noise_scale",
+      "train.worker_evals", "network.name",      "network.hosts",
+      "network.scale"};
   static const std::set<std::string> extends{"train.steps",      "train.epochs",  "train.patience",
                                              "train.time_limit", "model.dropout", "model.inner_dropout",
                                              "train.keep"};

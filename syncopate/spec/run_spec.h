@@ -138,6 +138,13 @@ struct RunSpec {
     void describe(Fields& fields);
   } comm;
 
+  struct Network {
+    std::string name;
+    std::string hosts;
+    double scale = 1;
+    void describe(Fields& fields);
+  } network;
+
   struct Compute {
     int64_t threads = 0;
     std::string device = "cpu";

@@ -1,0 +1,1 @@
+#include "syncopate/emulation/lab.h"

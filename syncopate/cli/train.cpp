@@ -190,6 +190,7 @@ std::string group_of(const std::string& field) {
                                                           {"strategy", "Synchronising"},
                                                           {"codec", "Synchronising"},
                                                           {"comm", "Workers"},
+                                                          {"network", "Network"},
                                                           {"compute", "Workers"}};
   return kGroups.at(field.substr(0, field.find('.')));
 }

@@ -33,6 +33,7 @@ class Table {
   static TableForm form_of(const std::filesystem::path& path, bool quoted_tabs);
 
   size_t rows() const { return lines_.size(); }
+  size_t columns() const { return names_.size(); }
   std::optional<size_t> find_column(std::string_view name) const;
   size_t column(std::string_view name) const;  ///< throws DataError, with what there is, when it is missing
   std::string_view cell(size_t row, size_t column) const {

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "syncopate/lifeline/lifeline.h"
+#include "syncopate/network/topology.h"
+
+namespace syncopate::run {
+
+/// Where this rank sits.
+struct Seat {
+  std::string host{}, region{};
+  std::string machine{};  ///< whose cores it computes on: hosts of an emulated network share one
+};
+
+struct LinkProbeOptions {
+  Seat seat{};
+  std::string
+      address{};        ///< of this host, as the others reach it; empty: the one that reaches the rendezvous
+  double seconds = 30;  ///< roughly how long all pairs together may take
+  std::chrono::milliseconds timeout{60000};  ///< a partner silent for longer is lost
+  /// Told at rank 0 after each of its own pairs, which are about as far as the others'. May be empty.
+  std::function<void(int done, int all, const std::string& what)> progress{};
+};
+
+/// The measured network, known at rank 0.
+struct MeasuredLinks {
+  network::Topology topology{};  ///< a host for each that ranks sit on, a device for each rank
+  std::vector<int> seats{};      ///< the host of each rank
+  /// Pairs of hosts whose rate had not settled when the time was up.
+  std::vector<std::string> unsteady{};
+};
+
+/// Measures the latency and the rate of every ordered pair of hosts that ranks sit on, and between two ranks
+/// of a host that has several, over TCP connections of its own: one each, with the system's buffers and
+/// congestion control, as Gloo's are. A host takes part in one pair at a time. Latencies are half of the
+/// shortest round trips; rates are taken at the receiver once they no longer grow, both directions at once,
+/// and are converted to what is on the wire. Collective. Throws CommError.
+std::optional<MeasuredLinks> probe_links(lifeline::Lifeline& lifeline, const LinkProbeOptions& options);
+
+/// Rates of slots of equal length, as they come in: whether they have settled, and at what.
+class Settling {
+ public:
+  /// So many slots in a row must be alike.
+  explicit Settling(int slots) : needed_(slots) {}
+  void add(double rate);
+  bool settled() const;
+  double rate() const;    ///< over the last slots that count; 0: nothing came
+  double spread() const;  ///< of those, relative to the largest
+
+ private:
+  std::vector<double> last() const;
+  int needed_;
+  std::vector<double> rates_{};
+};
+
+/// Pairs of `n` hosts in rounds in which each is in one pair at most (a round-robin tournament).
+std::vector<std::vector<std::pair<int, int>>> rounds_of_pairs(int n);
+
+}  // namespace syncopate::run

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "syncopate/report/attachments.h"
 #include "syncopate/report/comparison.h"
 #include "syncopate/report/words.h"
 
@@ -36,12 +37,14 @@ std::string seeds_named(const std::vector<std::string>& seeds) {
   return (seeds.size() == 1 ? "seed " : "seeds ") + joined(seeds, "and");
 }
 
-/// Advice about arms that learn the same from the same data.
+/// Advice about arms that learn the same from the same data, on one network where there are several.
 class GroupAdvice {
  public:
-  GroupAdvice(const Results& results, const RunsById& runs, int64_t group) : results_(results), runs_(runs) {
+  GroupAdvice(const Results& results, const RunsById& runs, int64_t group, const NetworkName* network)
+      : results_(results), runs_(runs) {
     for (const ArmResult& arm : results.arms) {
-      if (arm.group != group) continue;
+      if (arm.group != group || arm.simulated) continue;
+      if (network != nullptr && arm.workers > 1 && arm.on != *network) continue;
       all_.push_back(&arm);
       if (!arm.excluded && arm.kind != "control" && arm.quality.known() && arm.speedup.known())
         arms_.push_back(&arm);
@@ -548,6 +551,7 @@ class GroupAdvice {
     tell("rate-at-edge", "The best rate lies on the edge of what was tried in", ".");
     tell("not-tuned", "The rate was searched for others but not for", ".");
     tell("busy", "The machine was busy while", " ran: repeat on a quiet one before you trust speeds.");
+    tell("late", "The machine was too busy to emulate the network of", ": those speeds do not count.");
     tell("side-by-side", "Speeds are open, because other runs ran at the same time, of", ".");
     tell("other-version", "Speeds do not count, because another version of the program made them, of", ".");
     return text.all;
@@ -569,14 +573,110 @@ double tolerated_loss(const Measure& measure, double baseline) {
   return measure.percent ? 0.01 : 0.02 * std::abs(baseline);
 }
 
+namespace {
+
+Arms measured_in(const Results& results, int64_t group) {
+  Arms found;
+  for (const ArmResult& arm : results.arms) {
+    if (arm.group == group && !arm.simulated) found.push_back(&arm);
+  }
+  return found;
+}
+
+/// What to do on each of several networks: which of them one has is no choice.
+Advice by_network(const Results& results, const RunsById& runs, int64_t group,
+                  const std::vector<NetworkName>& networks) {
+  Advice all;
+  std::vector<std::string> answers;
+  for (const NetworkName& network : networks) {
+    const Advice one = GroupAdvice(results, runs, group, &network).give();
+    const std::string where = network_text(network);
+    const ArmResult* arm = results.arm(one.arm);
+    if (one.verdict == "best" && arm != nullptr) {
+      answers.push_back(fmt::format("{} on {} ({})", arm->name, where, times_text(arm->speedup.mean)));
+    } else if (one.verdict == "none") {
+      answers.push_back(fmt::format("one worker rather than {}", where));
+    } else {
+      answers.push_back(fmt::format("undecided on {}", where));
+    }
+    if (all.verdict == "nothing" || (all.verdict != "best" && one.verdict == "best")) {
+      all.verdict = one.verdict;
+      all.arm = one.arm;
+    }
+    all.rivals.insert(all.rivals.end(), one.rivals.begin(), one.rivals.end());
+    if (one.arm != all.arm && !one.arm.empty()) all.rivals.push_back(one.arm);
+    all.paragraph +=
+        fmt::format("{}On {}: {} {}", all.paragraph.empty() ? "" : " ", where, one.sentence, one.paragraph);
+  }
+  all.sentence = fmt::format("It depends on the network: {}.", joined(answers, "and"));
+  return all;
+}
+
+Advice advice_of(const Results& results, const RunsById& runs, int64_t group) {
+  const std::vector<NetworkName> networks = networks_in(measured_in(results, group));
+  return networks.size() > 1 ? by_network(results, runs, group, networks)
+                             : GroupAdvice(results, runs, group, nullptr).give();
+}
+
+/// Of a folder in which nothing was trained: what a simulation says about speed, and no more.
+Advice advice_of_simulations(const Results& results) {
+  Advice advice{.verdict = "nothing"};
+  const ArmResult* fastest = nullptr;
+  for (const ArmResult& arm : results.arms) {
+    if (arm.speedup.known() && (fastest == nullptr || arm.speedup.mean > fastest->speedup.mean))
+      fastest = &arm;
+  }
+  advice.sentence = "All of these are simulated: nothing was trained, so they say nothing about quality.";
+  if (fastest == nullptr || results.arms.size() < 2) return advice;
+  const ArmResult* base = results.arm(fastest->speed_against);
+  if (fastest == base) {
+    advice.sentence += fmt::format(" By the simulation {} is the fastest.", fastest->name);
+  } else {
+    advice.sentence +=
+        fmt::format(" By the simulation {} is the fastest: {}.", fastest->name, fastest->words);
+  }
+  return advice;
+}
+
+/// Of a folder without runs.
+Advice advice_of_predictions(const Results& results) {
+  Advice advice{.verdict = "nothing"};
+  std::vector<std::string> sentences;
+  if (results.advice_check) sentences.push_back(advice_sentence(results));
+  for (const Attachment& placement : results.placements) sentences.push_back(placement_sentence(placement));
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    std::string& into = i == 0 ? advice.sentence : advice.paragraph;
+    into += (into.empty() ? "" : " ") + sentences[i];
+    if (i == kMostTold) break;
+  }
+  return advice;
+}
+
+}  // namespace
+
 Advice advise(const Results& results) {
+  if (results.runs.empty() && (results.advice_check || !results.placements.empty()))
+    return advice_of_predictions(results);
+  const Arms done = [&] {
+    Arms found;
+    for (const ArmResult& arm : results.arms) {
+      if (arm.state != "failed") found.push_back(&arm);
+    }
+    return found;
+  }();
+  const auto is_simulated = [](const ArmResult* arm) { return arm->simulated; };
+  if (!done.empty() && std::all_of(done.begin(), done.end(), is_simulated))
+    return advice_of_simulations(results);
   int64_t groups = 1;
-  for (const ArmResult& arm : results.arms) groups = std::max(groups, arm.group + 1);
+  for (const ArmResult& arm : results.arms) {
+    if (!arm.simulated) groups = std::max(groups, arm.group + 1);
+  }
   RunsById runs;
   for (const RunResult& run : results.runs) runs.emplace(run.id, &run);
-  Advice first = GroupAdvice(results, runs, 0).give();
+  Advice first = advice_of(results, runs, 0);
   for (int64_t group = 1; group < groups; ++group) {
-    const Advice other = GroupAdvice(results, runs, group).give();
+    if (measured_in(results, group).empty()) continue;
+    const Advice other = advice_of(results, runs, group);
     first.paragraph += fmt::format("{}Problem {}: {} {}", first.paragraph.empty() ? "" : " ", group + 1,
                                    other.sentence, other.paragraph);
   }

@@ -32,16 +32,19 @@ void find_fair_bases(Comparison& of) {
 Results analysed(const SweepData& sweep) {
   Comparison comparison{.sweep = sweep};
   make_runs_and_arms(comparison);
+  place_arms(comparison);
   choose_measure(comparison);
   fill_figures(comparison);
   find_fair_bases(comparison);
   note_bases(comparison);
+  note_networks(comparison);
   fill_speed(comparison);
   find_collapses(comparison);
   compare_quality(comparison);
   flag_timing(comparison);
   say_speed(comparison);
   raise_flags(comparison);
+  find_predictions(comparison);
   find_front(comparison);
   fill_over_time(comparison);
   find_scaling(comparison);

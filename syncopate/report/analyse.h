@@ -17,7 +17,8 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
 
   /// True where something is new since the last call; results() then holds it. Throws DataError where there
-  /// is no such folder, or nothing of a run in it. What is damaged is left out and named in a note.
+  /// is no such folder, or neither a run nor a prediction in it. What is damaged is left out and named in a
+  /// note.
   bool refresh();
   const Results& results() const;
 

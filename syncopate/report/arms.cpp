@@ -53,6 +53,9 @@ RunResult result_of(const RunData& run) {
     if (r.strategy.empty() && is_strategy(run.row)) r.strategy = run.row;
   }
   r.workers = parse_integer(workers).value_or(1);
+  r.network.name = files.setting("network.name");
+  if (const auto scale = parse_number(files.setting("network.scale")); scale && *scale > 0)
+    r.network.scale = *scale;
   r.curve = files.curve;
   if (run.state == "running") r.progress = files.progress;
   r.host = files.host;
@@ -92,6 +95,20 @@ RunResult result_of(const RunData& run) {
     r.parts.optimizer = record.optimizer_ms;
     r.parts.hidden = record.hidden_ms;
   }
+  if (record.network) {
+    r.network = {.name = record.network->name, .scale = record.network->scale};
+    r.late = !record.network->trustworthy;
+  }
+  if (record.predicted) {
+    r.predicted = Predicted{.ms = record.predicted->ms,
+                            .compute_ms = record.predicted->compute_ms,
+                            .exchange_ms = record.predicted->exchange_ms,
+                            .hidden_ms = record.predicted->hidden_ms,
+                            .bytes_per_step = record.predicted->bytes_sent_per_step,
+                            .from = record.predicted->from};
+    if (r.ms > 0) r.predicted->error = (r.predicted->ms - r.ms) / r.ms;
+  }
+  r.simulated = record.simulated;
   r.cpu = record.cpu.empty() ? r.cpu : record.cpu;
   r.cores = record.cores;
   r.threads = record.threads;
@@ -156,6 +173,7 @@ void group_by_settings(std::vector<RunResult>& runs, const std::vector<RunData>&
       if (!says_nothing(name)) key += name + "=" + value + "\n";
     }
     if (key.empty()) key = data[i].folder;  // nothing is known of it
+    if (runs[i].simulated) key += "simulated\n";
     const auto [found, fresh] = ids.emplace(key, fmt::format("a{}", ids.size()));
     runs[i].arm = found->second;
   }
@@ -163,7 +181,16 @@ void group_by_settings(std::vector<RunResult>& runs, const std::vector<RunData>&
 
 std::string label_of(const RunResult& run) {
   if (run.strategy.empty()) return run.folder;
-  return run.codec.empty() || run.codec == "none" ? run.strategy : run.strategy + ", " + run.codec;
+  const std::string label =
+      run.codec.empty() || run.codec == "none" ? run.strategy : run.strategy + ", " + run.codec;
+  return run.simulated ? label + ", simulated" : label;
+}
+
+/// What is added to an arm's name to tell it from its like.
+std::string told_apart_by(const std::string& setting, const std::string& value) {
+  if (setting == "comm.workers") return fmt::format(", {} workers", value);
+  if (setting == "network.name") return ", on " + value;
+  return fmt::format(", {} {}", last_part(setting), value);
 }
 
 /// Calls arms by strategy and codec, and where these are alike by the settings in which they differ.
@@ -186,9 +213,7 @@ void name_arms(Results& results) {
       for (const size_t arm : group.second) {
         const std::string value = value_in(arm);
         if (value.empty()) continue;
-        results.arms[arm].name += setting == "comm.workers"
-                                      ? fmt::format(", {} workers", value)
-                                      : fmt::format(", {} {}", last_part(setting), value);
+        results.arms[arm].name += told_apart_by(setting, value);
       }
     }
   }
@@ -236,6 +261,8 @@ void make_runs_and_arms(Comparison& of) {
   results.notes = sweep.notes;
   results.axes = sweep.axes;
   results.omitted_curves = sweep.omitted_curves;
+  results.advice_check = sweep.advice_check;
+  results.placements = sweep.placements;
   for (const RunData& run : sweep.runs) results.runs.push_back(result_of(run));
   if (!sweep.planned) group_by_settings(results.runs, sweep.runs);
   const auto compared = [](const RunResult& run) { return run.kind == "row" || run.kind == "control"; };

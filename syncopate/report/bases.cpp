@@ -6,6 +6,7 @@
 #include <map>
 
 #include "syncopate/report/comparison.h"
+#include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {
@@ -25,7 +26,7 @@ int64_t likeness(const ArmResult& a, const ArmResult& b) {
   int64_t alike = 0;
   for (const auto& [name, value] : a.settings) {
     if (name.starts_with("strategy.") || name.starts_with("codec.") || name.starts_with("comm.") ||
-        name == "optim.lr")
+        name.starts_with("network.") || name == "optim.lr")
       continue;
     const auto other = std::find_if(b.settings.begin(), b.settings.end(),
                                     [&](const auto& each) { return each.first == name; });
@@ -34,8 +35,9 @@ int64_t likeness(const ArmResult& a, const ArmResult& b) {
   return alike;
 }
 
+/// Simulations are a problem of their own: they are compared with each other alone.
 std::string problem_of(const ArmResult& arm) {
-  std::string key;
+  std::string key = arm.simulated ? "simulated\n" : "";
   for (const char* name : kProblem) {
     for (const auto& [setting, value] : arm.settings) {
       if (setting == name) key += setting + "=" + value + "\n";
@@ -44,10 +46,41 @@ std::string problem_of(const ArmResult& arm) {
   return key;
 }
 
+bool is_single(const ArmResult& arm) { return family_of(arm.strategy, arm.codec, arm.kind) == "single"; }
+
 /// Whether the experiment names it as its baseline.
 bool asked_for(const Comparison& of, const ArmResult& arm) {
   const std::string& asked = of.sweep.baseline;
   return !asked.empty() && (arm.row == asked || arm.name == asked || arm.id == asked);
+}
+
+/// Whom others may be compared with, of those that were measured or of those that were simulated.
+struct Choice {
+  std::vector<size_t> slowest{}, named{};  ///< whom speed is measured against, and who was asked for
+};
+
+Choice choose_among(const Comparison& of, bool simulated) {
+  const Results& results = of.results;
+  const size_t count = results.arms.size();
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  bool singles = false;
+  const auto eligible = [&](size_t arm) {
+    return results.arms[arm].kind == "row" && results.arms[arm].simulated == simulated && !of.barred[arm] &&
+           trained_something(of, arm);
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (!eligible(i)) continue;
+    fewest = std::min(fewest, results.arms[i].workers);
+    singles = singles || is_single(results.arms[i]);
+  }
+  Choice choice;
+  for (size_t i = 0; i < count; ++i) {
+    const ArmResult& arm = results.arms[i];
+    if (!eligible(i)) continue;
+    if (singles ? is_single(arm) : arm.workers == fewest) choice.slowest.push_back(i);
+    if (asked_for(of, arm)) choice.named.push_back(i);
+  }
+  return choice;
 }
 
 }  // namespace
@@ -60,25 +93,13 @@ void choose_bases(Comparison& of) {
   of.candidates.clear();
   results.baseline.clear();
   for (ArmResult& arm : results.arms) arm.group = 0;
-
-  int64_t fewest = std::numeric_limits<int64_t>::max();
-  bool singles = false;
-  const auto eligible = [&](size_t arm) {
-    return results.arms[arm].kind == "row" && !of.barred[arm] && trained_something(of, arm);
-  };
-  for (size_t i = 0; i < count; ++i) {
-    if (!eligible(i)) continue;
-    fewest = std::min(fewest, results.arms[i].workers);
-    singles = singles || results.arms[i].family == "single";
+  std::vector<size_t> slowest;
+  for (const bool simulated : {false, true}) {
+    const Choice choice = choose_among(of, simulated);
+    const std::vector<size_t>& chosen = choice.named.empty() ? choice.slowest : choice.named;
+    of.candidates.insert(of.candidates.end(), chosen.begin(), chosen.end());
+    slowest.insert(slowest.end(), choice.slowest.begin(), choice.slowest.end());
   }
-  std::vector<size_t> slowest, named;  // whom speed is measured against, and who was asked for
-  for (size_t i = 0; i < count; ++i) {
-    const ArmResult& arm = results.arms[i];
-    if (!eligible(i)) continue;
-    if (singles ? arm.family == "single" : arm.workers == fewest) slowest.push_back(i);
-    if (asked_for(of, arm)) named.push_back(i);
-  }
-  of.candidates = named.empty() ? slowest : named;
   const std::vector<size_t>& candidates = of.candidates;
   if (candidates.empty()) return;
   results.baseline = results.arms[candidates[0]].id;
@@ -94,7 +115,13 @@ void choose_bases(Comparison& of) {
   for (size_t i = 0; i < count; ++i) {
     ArmResult& arm = results.arms[i];
     std::string problem = problem_of(arm);
-    if (!primary.contains(problem)) problem = problem_of(results.arms[candidates[0]]);
+    if (!primary.contains(problem)) {
+      if (arm.simulated != results.arms[candidates[0]].simulated) {  // nothing of its kind
+        arm.group = groups.emplace(problem, static_cast<int64_t>(groups.size())).first->second;
+        continue;
+      }
+      problem = problem_of(results.arms[candidates[0]]);
+    }
     arm.group = groups.at(problem);
     const size_t first = primary.at(problem);
     const bool candidate = std::find(candidates.begin(), candidates.end(), i) != candidates.end();
@@ -109,11 +136,15 @@ void choose_bases(Comparison& of) {
         }
       }
     }
-    // Examples of another problem per second are no measure of speed.
-    const auto same_problem = std::find_if(slowest.begin(), slowest.end(), [&](size_t other) {
-      return problem_of(results.arms[other]) == problem;
-    });
-    of.speed_base[i] = same_problem == slowest.end() ? first : *same_problem;
+    // Examples of another problem per second are no measure of speed, and those on another network hardly.
+    const auto fits = [&](bool network_too) {
+      return std::find_if(slowest.begin(), slowest.end(), [&](size_t other) {
+        return problem_of(results.arms[other]) == problem &&
+               (!network_too || same_network(arm, results.arms[other]));
+      });
+    };
+    const auto best = fits(true) == slowest.end() ? fits(false) : fits(true);
+    of.speed_base[i] = best == slowest.end() ? first : *best;
   }
 }
 
@@ -129,7 +160,9 @@ void note_bases(Comparison& of) {
   }
   if (first == nullptr) return;
   int64_t groups = 0;
-  for (const ArmResult& arm : results.arms) groups = std::max(groups, arm.group + 1);
+  for (const ArmResult& arm : results.arms) {
+    if (arm.simulated == first->simulated) groups = std::max(groups, arm.group + 1);
+  }
   if (groups > 1) {
     results.notes.push_back(
         {.code = "problems",

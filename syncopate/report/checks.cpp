@@ -81,6 +81,11 @@ class ArmChecks {
 
   void run() {
     if (pairs_.empty()) return;
+    network();
+    if (arm_.simulated) {
+      add("trained", true, "simulated: nothing was trained, so there is nothing to check", false, false);
+      return;
+    }
     trained();
     examples();
     start();
@@ -109,6 +114,28 @@ class ArmChecks {
   const Pair* breach(const Holds& holds) const {
     const auto found = std::find_if_not(pairs_.begin(), pairs_.end(), holds);
     return found == pairs_.end() ? nullptr : &*found;
+  }
+
+  /// Speeds on other networks are another question, and no unfairness.
+  void network() {
+    const auto& arms = of_.results.arms;
+    if (std::none_of(arms.begin(), arms.end(), [](const ArmResult& arm) { return !arm.on.name.empty(); }))
+      return;
+    const size_t at = of_.speed_base[index_];
+    const ArmResult& base = at == Comparison::kNone ? arm_ : arms[at];
+    const auto where = [](const ArmResult& arm) {
+      return arm.on.name.empty() ? std::string("no network") : network_text(arm.on);
+    };
+    if (arm_.on == base.on) {
+      add("network", true, where(arm_) + (at == index_ || alone_ ? "" : ", as " + base.name));
+    } else if (base.workers == 1) {
+      add("network", true, fmt::format("{}; {} needs none", where(arm_), base.name));
+    } else {
+      std::string text =
+          fmt::format("{}, {} {}: compare speeds within a network", where(arm_), base.name, where(base));
+      arm_.flags.push_back({"other-network", text});
+      add("network", true, std::move(text), true);
+    }
   }
 
   void trained() {

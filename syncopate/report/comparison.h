@@ -33,6 +33,13 @@ struct Comparison {
 // arms.cpp
 void make_runs_and_arms(Comparison& of);
 void choose_measure(Comparison& of);
+// networks.cpp
+void place_arms(Comparison& of);  ///< who was simulated, and on which network an arm's workers sat
+void note_networks(Comparison& of);
+/// Whether speeds of the two can be compared: one worker needs no network, others need the same one.
+bool same_network(const ArmResult& arm, const ArmResult& base);
+/// The networks of arms of several workers, each once.
+std::vector<NetworkName> networks_in(const std::vector<const ArmResult*>& arms);
 // figures.cpp
 void fill_figures(Comparison& of);
 // bases.cpp
@@ -49,6 +56,8 @@ void fill_speed(Comparison& of);
 void say_speed(Comparison& of);  ///< in words, once it is known which timing counts
 // over_time.cpp: what depends on evaluations while runs went on
 void fill_over_time(Comparison& of);
+// predictions.cpp
+void find_predictions(Comparison& of);  ///< once it is known which timing counts
 // scaling.cpp
 void find_scaling(Comparison& of);
 // collapse.cpp

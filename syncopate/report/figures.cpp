@@ -127,6 +127,14 @@ void fill_speed(Comparison& of) {
       arm.words = fmt::format("not compared in speed: {} ran on another machine", base.name);
       continue;
     }
+    if (arm.family == "simulated" && base.workers > 1) {  // its 1.0 would not be that of the others
+      arm.words = "not compared in speed: no single worker was simulated";
+      continue;
+    }
+    if (!same_network(arm, base)) {
+      arm.words = fmt::format("not compared in speed: {} ran on another network", base.name);
+      continue;
+    }
     arm.speed_against = base.id;
     std::vector<double> factors;
     for (const size_t place : of.places[i]) {

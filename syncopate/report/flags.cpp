@@ -15,6 +15,7 @@ class ArmFlags {
   ArmFlags(Comparison& of, size_t arm) : of_(of), index_(arm), arm_(of.results.arms[arm]) {}
 
   void raise() {
+    if (arm_.simulated) add("simulated", "simulated: nothing was trained or timed");
     ended_badly();
     speed();
     seeds();
@@ -43,6 +44,12 @@ class ArmFlags {
               "others kept {:.1f} cores of the machine busy (mean) in {}: its timing cannot be trusted",
               load / count, loaded));
     }
+    const std::string late =
+        seeds_where([](const RunResult& run) { return run.state == "done" && run.late && !run.simulated; });
+    if (!late.empty())
+      add("late", fmt::format("the machine was too busy to emulate the network in {}{}: its timing does not "
+                              "count",
+                              late, lateness()));
     const std::string together =
         seeds_where([](const RunResult& run) { return run.state == "done" && !run.alone; });
     if (!together.empty())
@@ -64,6 +71,16 @@ class ArmFlags {
   }
 
  private:
+  /// How late packets were in the worst of its runs; empty: nobody counted.
+  std::string lateness() const {
+    double worst = kUnknown;
+    for (const RunData* run : of_.runs[index_]) {
+      if (run->done() && run->files->record->network && !run->files->record->network->trustworthy)
+        worst = std::fmax(worst, run->files->record->network->late_ms_p99);
+    }
+    return std::isfinite(worst) ? fmt::format(" (1 packet in 100 was more than {:.3g} ms late)", worst) : "";
+  }
+
   void add(const char* code, std::string text) { arm_.flags.push_back({code, std::move(text)}); }
 
   /// The seeds of the arm's runs for which it holds, as "seed 2" or "seeds 2 and 3"; empty: none.
@@ -278,14 +295,25 @@ void find_front(Comparison& of) {
   int64_t groups = 0;
   for (const ArmResult& arm : arms) groups = std::max(groups, arm.group + 1);
   for (int64_t group = 0; group < groups; ++group) {
-    std::vector<std::pair<double, double>> points;
+    std::vector<const ArmResult*> members;
     for (const ArmResult& arm : arms) {
-      const bool counts = arm.group == group && !arm.excluded && arm.kind == "row" && arm.timing_counts();
-      const double quality = arm.measure.higher_is_better ? arm.quality.mean : -arm.quality.mean;
-      points.emplace_back(counts ? arm.speedup.mean : kUnknown, quality);
+      if (arm.group == group) members.push_back(&arm);
     }
-    const std::vector<bool> front = pareto_front(points);
-    for (size_t i = 0; i < arms.size(); ++i) arms[i].pareto = arms[i].pareto || front[i];
+    // Nobody can choose the network: each has a front of its own.
+    std::vector<NetworkName> networks = networks_in(members);
+    if (networks.size() < 2) networks = {NetworkName()};
+    for (const NetworkName& network : networks) {
+      std::vector<std::pair<double, double>> points;
+      for (const ArmResult& arm : arms) {
+        const bool here = networks.size() < 2 || arm.workers == 1 || arm.on == network;
+        const bool counts = here && arm.group == group && !arm.excluded && arm.kind == "row" &&
+                            !arm.simulated && arm.timing_counts();
+        const double quality = arm.measure.higher_is_better ? arm.quality.mean : -arm.quality.mean;
+        points.emplace_back(counts ? arm.speedup.mean : kUnknown, quality);
+      }
+      const std::vector<bool> front = pareto_front(points);
+      for (size_t i = 0; i < arms.size(); ++i) arms[i].pareto = arms[i].pareto || front[i];
+    }
   }
 }
 

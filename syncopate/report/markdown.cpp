@@ -50,17 +50,15 @@ std::string difference_of(const Results& results, const ArmResult& arm) {
   return difference_text(arm.measure, difference) + ", " + verdict_text(difference);
 }
 
-}  // namespace
-
-std::string markdown_text(const Results& results) {
-  std::string text = fmt::format("# {}\n\n", escaped(results.title.empty() ? "Comparison" : results.title));
-  if (!results.advice.sentence.empty()) text += fmt::format("**{}**\n\n", escaped(results.advice.sentence));
-  if (!results.advice.paragraph.empty()) text += escaped(results.advice.paragraph) + "\n\n";
-  text += fmt::format(
-      "| arm | workers | seeds | {} | difference | speed-up | ms | compute | exchange | sent per step | "
+std::string arms_table(const Results& results) {
+  const bool network = any_network(results), predicted = any_prediction(results);
+  std::string text = fmt::format(
+      "| arm |{} workers | seeds | {} | difference | speed-up | ms |{} compute | exchange | sent per step | "
       "notes |\n",
-      escaped(results.measure.name.empty() ? "quality" : results.measure.label));
-  text += "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n";
+      network ? " network |" : "", escaped(results.measure.name.empty() ? "quality" : results.measure.label),
+      predicted ? " predicted ms | error |" : "");
+  text += fmt::format("|---|{}--:|--:|--:|--:|--:|--:|{}--:|--:|--:|---|\n", network ? "---|" : "",
+                      predicted ? "--:|--:|" : "");
   const auto milliseconds = [](double value) {
     return std::isfinite(value) ? fmt::format("{:.1f}", value) : std::string("–");
   };
@@ -70,14 +68,31 @@ std::string markdown_text(const Results& results) {
       if (!check.ok) codes += (codes.empty() ? "" : ", ") + fmt::format("**fails {}**", check.code);
     }
     for (const Flag& flag : arm.flags) codes += (codes.empty() ? "" : ", ") + flag.code;
+    const std::string where =
+        network ? fmt::format(" {} |", arm.on.name.empty() ? "–" : escaped(network_text(arm.on))) : "";
+    const std::string expected =
+        !predicted ? ""
+                   : fmt::format(" {} | {} |", milliseconds(arm.predicted ? arm.predicted->ms : kUnknown),
+                                 error_text(arm.predicted ? arm.predicted->error : kUnknown));
     text +=
-        fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", escaped(arm.name),
-                    arm.workers, arm.quality.n, arm.ms.known() ? quality_of(results, arm) : arm.state,
+        fmt::format("| {} |{} {} | {} | {} | {} | {} | {} |{} {} | {} | {} | {} |\n", escaped(arm.name),
+                    where, arm.workers, arm.quality.n, arm.ms.known() ? quality_of(results, arm) : arm.state,
                     difference_of(results, arm), times_text(arm.speedup.mean), milliseconds(arm.ms.mean),
-                    milliseconds(arm.parts.compute), milliseconds(arm.parts.exchange),
+                    expected, milliseconds(arm.parts.compute), milliseconds(arm.parts.exchange),
                     std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "–", codes);
   }
-  text += "\n± is half of the 95 % interval of the mean over seeds.\n\n";
+  return text + "\n± is half of the 95 % interval of the mean over seeds.\n\n";
+}
+
+}  // namespace
+
+std::string markdown_text(const Results& results) {
+  std::string text = fmt::format("# {}\n\n", escaped(results.title.empty() ? "Comparison" : results.title));
+  if (!results.advice.sentence.empty()) text += fmt::format("**{}**\n\n", escaped(results.advice.sentence));
+  if (!results.advice.paragraph.empty()) text += escaped(results.advice.paragraph) + "\n\n";
+  if (!results.arms.empty()) text += arms_table(results);
+  for (const PredictionSummary& errors : results.prediction_errors)
+    text += "- " + escaped(prediction_text(errors)) + "\n";
   for (const Remark& remark : remarks_of(results)) {
     std::vector<std::string> names;
     for (const size_t arm : remark.arms) names.push_back("**" + escaped(results.arms[arm].name) + "**");

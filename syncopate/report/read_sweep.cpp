@@ -17,6 +17,7 @@
 #include "syncopate/base/text.h"
 #include "syncopate/record/lines.h"
 #include "syncopate/record/run_folder.h"
+#include "syncopate/report/attachments.h"
 #include "syncopate/report/plain_text.h"
 #include "syncopate/report/plan.h"
 #include "syncopate/report/traits.h"
@@ -29,13 +30,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kCurvePoints = 200, kAllPoints = 400'000, kFewestPoints = 10;
-
-/// When and how large a file is: another stamp, other contents. Nothing of one that is not there.
-std::string stamp_of(const fs::path& path) {
-  struct stat about {};
-  if (::stat(path.c_str(), &about) != 0) return "";
-  return fmt::format("{}.{}.{}.{}", about.st_ino, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
-}
 
 Json read_json(const fs::path& path, std::string_view what) {
   try {
@@ -132,6 +126,12 @@ bool held(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string stamp_of(const fs::path& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return "";
+  return fmt::format("{}.{}.{}.{}", about.st_ino, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+}
 
 const std::string& RunFiles::setting(std::string_view name) const {
   static const std::string kNone;
@@ -282,20 +282,27 @@ bool SweepReader::refresh() {
   } else {
     fresh = found_runs(folder_);
   }
-  if (fresh.runs.empty()) {
+  const std::string attached = attachments_stamp(folder_);
+  Attachments others = read_attachments(folder_);
+  if (fresh.runs.empty() && !others.any()) {
+    const std::string damaged = others.notes.empty() ? "" : "; " + others.notes[0].text;
     throw DataError(
-        "{} holds no run: neither a sweep.json nor a folder with a spec.json; give the folder that "
-        "compare or train wrote",
-        utf8(folder_.string()));
+        "{} holds no run: neither a sweep.json nor a folder with a spec.json, nor an advice.json or a "
+        "*.placement.json; give the folder that compare, train or advise wrote{}",
+        utf8(folder_.string()), damaged);
   }
+  fresh.advice_check = std::move(others.advice);
+  fresh.placements = std::move(others.placements);
+  fresh.notes.insert(fresh.notes.end(), others.notes.begin(), others.notes.end());
   // Whoever ran it may have been killed: then nobody said that it stopped.
   const bool abandoned = fresh.planned && fresh.state == "running" && !held(folder_);
   if (abandoned) fresh.state = "stopped";
   const bool changed = read_runs(fresh);
-  const bool same_plan =
-      text == plan_ && fresh.runs.size() == data_.runs.size() && fresh.state == data_.state;
+  const bool same_plan = text == plan_ && attached == attached_ && fresh.runs.size() == data_.runs.size() &&
+                         fresh.state == data_.state;
   if (same_plan && !changed) return false;
   plan_ = std::move(text);
+  attached_ = attached;
   data_ = std::move(fresh);
   return true;
 }

@@ -51,6 +51,9 @@ struct TuningData {
   Tuning tuning{};
 };
 
+/// When and how large a file is: another stamp, other contents. Nothing of one that is not there.
+std::string stamp_of(const std::filesystem::path& path);
+
 /// What a folder holds of a comparison.
 struct SweepData {
   std::string title{}, file{}, version{}, commit{}, state = "finished", baseline{};
@@ -62,6 +65,8 @@ struct SweepData {
   std::vector<RunData> runs{};
   std::vector<TuningData> tunings{};
   std::vector<Note> notes{};
+  std::optional<Attachment> advice_check{};
+  std::vector<Attachment> placements{};
   int64_t omitted_curves = 0;
 };
 
@@ -76,7 +81,7 @@ class SweepReader {
   SweepReader& operator=(const SweepReader&) = delete;
 
   /// True where something is new since the last call. Throws DataError where there is no such folder, or
-  /// nothing of a run in it.
+  /// neither a run nor a prediction in it.
   bool refresh();
   const SweepData& data() const { return data_; }
 
@@ -86,7 +91,8 @@ class SweepReader {
 
   std::filesystem::path folder_;
   SweepData data_;
-  std::string plan_;  ///< sweep.json as it was read last
+  std::string plan_;      ///< sweep.json as it was read last
+  std::string attached_;  ///< the stamp of what else was read
   std::map<std::filesystem::path, std::unique_ptr<Cached>> cache_;
 };
 

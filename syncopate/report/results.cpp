@@ -98,6 +98,53 @@ Json to_json(const Measure& m) {
           {"split", m.split}};
 }
 
+Json to_json(const Predicted& p) {
+  return {{"ms", number(p.ms)},
+          {"compute_ms", number(p.compute_ms)},
+          {"exchange_ms", number(p.exchange_ms)},
+          {"hidden_ms", number(p.hidden_ms)},
+          {"bytes_per_step", number(p.bytes_per_step)},
+          {"from", p.from},
+          {"error", number(p.error)}};
+}
+
+/// Without NaN, which a record may hold and JSON may not.
+Json network_json(const record::NetworkRecord& network) {
+  Json json = record::to_json(network);
+  json["late_ms_p99"] = number(network.late_ms_p99);
+  for (size_t i = 0; i < network.links.size(); ++i) {
+    json["links"][i]["bytes"] = number(network.links[i].bytes);
+    json["links"][i]["busy"] = number(network.links[i].busy);
+  }
+  return json;
+}
+
+Json to_json(const PredictionPoint& p) {
+  const auto step = [](const PredictionPoint::Step& s) {
+    return Json{{"ms", number(s.ms)},
+                {"compute_ms", number(s.compute_ms)},
+                {"exchange_ms", number(s.exchange_ms)},
+                {"hidden_ms", number(s.hidden_ms)}};
+  };
+  return {{"series", p.series},           {"name", p.name},           {"family", p.family},
+          {"network", known(p.network)},  {"arm", known(p.arm)},      {"predicted", step(p.predicted)},
+          {"measured", step(p.measured)}, {"error", number(p.error)}, {"why_not", known(p.why_not)}};
+}
+
+Json to_json(const PredictionSummary& s) {
+  return {{"series", s.series},       {"n", s.n},
+          {"left_out", s.left_out},   {"within_10", s.within_10},
+          {"within_20", s.within_20}, {"median", number(s.median)},
+          {"p90", number(s.p90)}};
+}
+
+/// Its JSON, with the name of its file.
+Json to_json(const Attachment& a) {
+  Json json = Json::parse(a.json);
+  json["file"] = a.file;
+  return json;
+}
+
 Json to_json(const ArmResult& a) {
   Json checks = Json::array(), flags = Json::array();
   for (const Check& check : a.checks) {
@@ -150,6 +197,11 @@ Json to_json(const ArmResult& a) {
             {"outside_load", number(a.outside_load)},
             {"worker_spread", nullptr},
             {"price", nullptr},
+            {"network", a.network ? network_json(*a.network) : Json()},
+            {"network_name", known(a.on.name)},
+            {"network_scale", a.on.name.empty() ? Json() : number(a.on.scale)},
+            {"predicted", a.predicted ? to_json(*a.predicted) : Json()},
+            {"simulated", a.simulated},
             {"pareto", a.pareto},
             {"tuning", a.tuning ? to_json(*a.tuning) : Json()}};
   json["measure"] = to_json(a.measure);
@@ -204,6 +256,10 @@ Json to_json(const RunResult& r) {
             {"collapsed", r.collapsed},
             {"reused", r.reused},
             {"parts", to_json(r.parts)},
+            {"network_name", known(r.network.name)},
+            {"network_scale", r.network.name.empty() ? Json() : number(r.network.scale)},
+            {"predicted", r.predicted ? to_json(*r.predicted) : Json()},
+            {"simulated", r.simulated},
             {"command", known(r.command)},
             {"host", known(r.host)},
             {"cpu", known(r.cpu)},
@@ -244,7 +300,8 @@ bool ArmResult::has_flag(std::string_view code) const {
 }
 
 bool ArmResult::timed_fairly() const {
-  return !has_flag("side-by-side") && !has_flag("other-version") && !has_flag("other-host");
+  return !has_flag("side-by-side") && !has_flag("other-version") && !has_flag("other-host") &&
+         !has_flag("late");
 }
 
 bool ArmResult::timing_counts() const { return timed_fairly() && !has_flag("busy"); }
@@ -286,6 +343,13 @@ Json to_json(const Results& r) {
   json["arms"] = std::move(arms);
   json["runs"] = std::move(runs);
   json["scaling"] = {{"strong", to_json(r.strong)}, {"weak", to_json(r.weak)}};
+  Json points = Json::array(), errors = Json::array(), placements = Json::array();
+  for (const PredictionPoint& point : r.predictions) points.push_back(to_json(point));
+  for (const PredictionSummary& each : r.prediction_errors) errors.push_back(to_json(each));
+  for (const Attachment& placement : r.placements) placements.push_back(to_json(placement));
+  json["predictions"] = {{"points", std::move(points)}, {"errors", std::move(errors)}};
+  json["placements"] = std::move(placements);
+  json["advice_check"] = r.advice_check ? to_json(*r.advice_check) : Json();
   json["omitted"] = {{"curves", r.omitted_curves}};
   return json;
 }

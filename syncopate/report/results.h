@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "syncopate/record/record.h"
 #include "syncopate/report/statistics.h"
 
 // A comparison, analysed: what results.json holds, the page shows and the tables print. Numbers are raw
@@ -87,6 +88,46 @@ struct Tuning {
   std::vector<Value> values{};
 };
 
+/// What an iteration was expected to take; `error` is (predicted - measured) / measured.
+struct Predicted {
+  double ms = kUnknown, compute_ms = kUnknown, exchange_ms = kUnknown, hidden_ms = kUnknown,
+         bytes_per_step = kUnknown, error = kUnknown;
+  std::string from{};  ///< where its times of compute come from
+};
+
+/// The network that workers sat on, as far as figures are told apart by it.
+struct NetworkName {
+  std::string name{};  ///< empty: none that is known
+  double scale = 1;    ///< by which its rates were divided
+  bool operator==(const NetworkName&) const = default;
+};
+
+/// One prediction beside what was measured.
+struct PredictionPoint {
+  struct Step {
+    double ms = kUnknown, compute_ms = kUnknown, exchange_ms = kUnknown, hidden_ms = kUnknown;
+  };
+  /// "run": by the run itself, at its end; "simulated": by `simulate`; "advice": by `advise`, before it ran.
+  std::string series{};
+  std::string name{}, family{}, network{};
+  std::string arm{};  ///< the id of the arm that was measured; empty: a row of the advice
+  Step predicted{}, measured{};
+  double error = kUnknown;
+  std::string why_not{};  ///< why it does not count; empty: it counts
+};
+
+/// How far off the predictions of a series were: of the errors' sizes, over the points that count.
+struct PredictionSummary {
+  std::string series{};
+  int64_t n = 0, left_out = 0, within_10 = 0, within_20 = 0;
+  double median = kUnknown, p90 = kUnknown;
+};
+
+/// A file of another command that lies in the folder: its JSON as text, checked for what we rely on.
+struct Attachment {
+  std::string file{}, json{};
+};
+
 /// Settings by their dotted names, as text.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -120,6 +161,10 @@ struct RunResult {
   std::map<std::string, double> bytes_by_kind{};
   bool collapsed = false, reused = false, other_version = false, alone = true;
   Parts parts{};
+  NetworkName network{};
+  std::optional<Predicted> predicted{};
+  bool late = false;       ///< its emulated network was not trustworthy
+  bool simulated = false;  ///< nothing was trained
   std::string strategy{}, codec{}, command{}, host{}, cpu{}, date{}, version{}, commit{}, start_hash{},
       data_hash{}, test_hash{};
   int64_t cores = 0, threads = 0;
@@ -163,11 +208,16 @@ struct ArmResult {
   std::vector<int64_t> staleness{};  ///< how many updates were so stale, over workers and runs
   double worker_low = kUnknown, worker_high = kUnknown;  ///< quality of single workers' models
   std::optional<Price> price{};
+  NetworkName on{};
+  std::optional<record::NetworkRecord> network{};  ///< of its first run that has one; links in use alone
+  std::optional<Predicted> predicted{};
+  bool simulated = false;  ///< all its finished runs are: nothing was trained
   bool pareto = false;
   std::optional<Tuning> tuning{};
 
   bool has_flag(std::string_view code) const;
-  bool timed_fairly() const;   ///< alone, on the host and by the version that others were
+  /// Alone, on the host and by the version that others were, and on a network that was as it should be.
+  bool timed_fairly() const;
   bool timing_counts() const;  ///< and nobody else used the machine
 };
 
@@ -196,6 +246,10 @@ struct Results {
   std::vector<ArmResult> arms{};
   std::vector<RunResult> runs{};
   std::vector<ScalingPoint> strong{}, weak{};
+  std::vector<PredictionPoint> predictions{};
+  std::vector<PredictionSummary> prediction_errors{};
+  std::vector<Attachment> placements{};      ///< of `plan --out`
+  std::optional<Attachment> advice_check{};  ///< of `advise --out`
   int64_t omitted_curves = 0;
 
   const ArmResult* arm(std::string_view id) const;  ///< null: there is none

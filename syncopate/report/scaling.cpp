@@ -15,9 +15,11 @@ std::string kept(const ArmResult& arm, bool strategy_too) {
   for (const auto& [name, value] : arm.settings) {
     if (name == "comm.workers" || name == "train.batch_size" || name == "train.global_batch" ||
         name == "train.accumulate" || name == "optim.lr" || name == "compute.threads" ||
-        name == "train.steps")
+        name == "train.steps" || name == "network.hosts")
       continue;
-    if (!strategy_too && (name.starts_with("strategy.") || name.starts_with("codec."))) continue;
+    if (!strategy_too &&
+        (name.starts_with("strategy.") || name.starts_with("codec.") || name.starts_with("network.")))
+      continue;
     key += "\n" + name + "=" + value;
   }
   return key;
@@ -33,7 +35,7 @@ std::vector<ScalingPoint> scaled(const Results& results, bool weak) {
     return std::llround(weak ? arm.worker_share : arm.worker_share * static_cast<double>(arm.workers));
   };
   const auto usable = [](const ArmResult& arm) {
-    return !arm.excluded && arm.kind == "row" && arm.examples_per_s.known() &&
+    return !arm.excluded && arm.kind == "row" && arm.family != "simulated" && arm.examples_per_s.known() &&
            std::isfinite(arm.global_batch);
   };
   std::map<std::string, Family> families;

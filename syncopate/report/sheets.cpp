@@ -17,6 +17,8 @@ Cell known(int64_t value) { return value > 0 ? count(value) : Cell(); }
 Cell text(const std::string& value) { return value.empty() ? Cell() : Cell(value); }
 Cell truth(bool value) { return std::string(value ? "true" : "false"); }
 
+Cell scale(const NetworkName& network) { return network.name.empty() ? Cell() : number(network.scale); }
+
 /// A setting: as a number where it is one.
 Cell setting(const std::string& value) {
   const auto parsed = parse_number(value);
@@ -76,8 +78,8 @@ std::vector<std::string> telling_settings(const Results& results, const std::set
   return names;
 }
 
-const std::set<std::string> kOwnColumns{"strategy.name", "codec.name", "comm.workers", "optim.lr",
-                                        "train.seed"};
+const std::set<std::string> kOwnColumns{"strategy.name", "codec.name",   "comm.workers", "optim.lr",
+                                        "train.seed",    "network.name", "network.scale"};
 
 }  // namespace
 
@@ -99,6 +101,8 @@ Sheet runs_sheet(const Results& results) {
   columns.add("codec", [](const RunResult& run) { return text(run.codec); });
   columns.add("workers", [](const RunResult& run) { return known(run.workers); });
   columns.add("lr", [](const RunResult& run) { return number(run.lr); });
+  columns.add("network", [](const RunResult& run) { return text(run.network.name); });
+  columns.add("network_scale", [](const RunResult& run) { return scale(run.network); });
   for (const std::string& name : telling_settings(results, kOwnColumns)) {
     columns.add(name, [&](const RunResult& run) {
       const Cell value = setting_in(run.settings, name);
@@ -131,6 +135,11 @@ Sheet runs_sheet(const Results& results) {
   columns.add("optimizer_ms", [](const RunResult& run) { return number(run.parts.optimizer); });
   columns.add("exchange_ms", [](const RunResult& run) { return number(run.parts.exchange); });
   columns.add("hidden_ms", [](const RunResult& run) { return number(run.parts.hidden); });
+  columns.add("predicted_ms",
+              [](const RunResult& run) { return run.predicted ? number(run.predicted->ms) : Cell(); });
+  columns.add("prediction_error",
+              [](const RunResult& run) { return run.predicted ? number(run.predicted->error) : Cell(); });
+  columns.add("simulated", [](const RunResult& run) { return truth(run.simulated); });
   const auto measured = [](const RunResult& run) { return run.state == "done"; };
   columns.add("examples", [&](const RunResult& run) { return measured(run) ? count(run.examples) : Cell(); });
   columns.add("updates", [&](const RunResult& run) { return measured(run) ? count(run.steps) : Cell(); });
@@ -189,6 +198,8 @@ Sheet arms_sheet(const Results& results) {
   columns.add("strategy", [](const ArmResult& arm) { return text(arm.strategy); });
   columns.add("codec", [](const ArmResult& arm) { return text(arm.codec); });
   columns.add("workers", [](const ArmResult& arm) { return count(arm.workers); });
+  columns.add("network", [](const ArmResult& arm) { return text(arm.on.name); });
+  columns.add("network_scale", [](const ArmResult& arm) { return scale(arm.on); });
   for (const std::string& name : telling_settings(results, kOwnColumns)) {
     columns.add(name, [&](const ArmResult& arm) {
       const Cell value = setting_in(arm.settings, name);
@@ -221,6 +232,15 @@ Sheet arms_sheet(const Results& results) {
   columns.add("compute_ms", [](const ArmResult& arm) { return number(arm.parts.compute); });
   columns.add("exchange_ms", [](const ArmResult& arm) { return number(arm.parts.exchange); });
   columns.add("hidden_ms", [](const ArmResult& arm) { return number(arm.parts.hidden); });
+  const auto predicted = [&](const char* name, double Predicted::*value) {
+    columns.add(
+        name, [=](const ArmResult& arm) { return arm.predicted ? number((*arm.predicted).*value) : Cell(); });
+  };
+  predicted("predicted_ms", &Predicted::ms);
+  predicted("predicted_compute_ms", &Predicted::compute_ms);
+  predicted("predicted_exchange_ms", &Predicted::exchange_ms);
+  predicted("prediction_error", &Predicted::error);
+  columns.add("simulated", [](const ArmResult& arm) { return truth(arm.simulated); });
   columns.add("examples_per_s", [](const ArmResult& arm) { return number(arm.examples_per_s.mean); });
   columns.add("train_seconds", [](const ArmResult& arm) { return number(arm.train_seconds.mean); });
   columns.add("seconds_per_epoch", [](const ArmResult& arm) { return number(arm.seconds_per_epoch); });

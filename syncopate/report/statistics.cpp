@@ -152,13 +152,16 @@ std::vector<bool> stand_together(const std::vector<double>& chances) {
   return stands;
 }
 
-double median(std::vector<double> values) {
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
+
+double quantile(std::vector<double> values, double share) {
   std::erase_if(values, [](double value) { return std::isnan(value); });
   if (values.empty()) return kUnknown;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - static_cast<double>(below));
 }
 
 std::vector<bool> pareto_front(const std::vector<std::pair<double, double>>& points) {

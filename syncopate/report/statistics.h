@@ -65,6 +65,10 @@ std::vector<bool> stand_together(const std::vector<double>& chances);
 /// The median; NaN of none. Numbers that are NaN are left out.
 double median(std::vector<double> values);
 
+/// The value below which a share of them lies, on a straight line between neighbours; NaN of none. Numbers
+/// that are NaN are left out.
+double quantile(std::vector<double> values, double share);
+
 /// Which points no other beats: larger is better on both axes. A point with a NaN is never one of them.
 std::vector<bool> pareto_front(const std::vector<std::pair<double, double>>& points);
 

@@ -61,13 +61,33 @@ std::string wrapped(const std::string& text, size_t indent = 0) {
   return all;
 }
 
+/// What stands below the table, or alone where there is none.
+std::string told_below(const Results& results) {
+  std::string text;
+  if (!results.notes.empty() || !results.prediction_errors.empty()) text += "\n";
+  for (const PredictionSummary& errors : results.prediction_errors)
+    text += wrapped(prediction_text(errors), 2);
+  for (const Note& note : results.notes) text += wrapped((note.warning ? "warning: " : "") + note.text, 2);
+  if (!results.advice.sentence.empty()) {
+    text += "\n" + wrapped(results.advice.sentence);
+    if (!results.advice.paragraph.empty()) text += wrapped(results.advice.paragraph);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string terminal_table(const Results& results) {
+  if (results.arms.empty()) return told_below(results);
   const std::string measure = results.measure.name.empty()
                                   ? "quality"
                                   : results.measure.label + (results.measure.percent ? " %" : "");
-  Table table({"", "N", "n", measure, "difference", "speed", "ms", "comp+exch", "sent", "notes"});
+  const bool network = any_network(results), predicted = any_prediction(results);
+  std::vector<std::string> head{"", "N", "n", measure, "difference", "speed", "ms", "comp+exch", "sent"};
+  if (predicted) head.insert(head.begin() + 7, {"predicted", "error"});
+  if (network) head.insert(head.begin() + 1, "network");
+  head.emplace_back("notes");
+  Table table(std::move(head));
   const std::vector<Remark> remarks = remarks_of(results);
   std::vector<std::string> marks(results.arms.size());
   for (size_t i = 0; i < remarks.size(); ++i) {
@@ -78,11 +98,23 @@ std::string terminal_table(const Results& results) {
   for (size_t i = 0; i < shown; ++i) {
     const ArmResult& arm = results.arms[i];
     const bool finished = arm.ms.known();
-    table.add({shortened(arm.name), std::to_string(arm.workers), std::to_string(arm.quality.n),
-               finished ? quality_in(results, arm) : arm.state, verdict_of(results, arm),
-               finished ? times_text(arm.speedup.mean) : "",
-               finished ? fmt::format("{:.1f}", arm.ms.mean) : "", parts_of(arm),
-               std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : "", marks[i]});
+    std::vector<std::string> row{
+        shortened(arm.name),
+        std::to_string(arm.workers),
+        std::to_string(arm.quality.n),
+        finished ? quality_in(results, arm) : arm.state,
+        verdict_of(results, arm),
+        finished ? times_text(arm.speedup.mean) : "",
+        finished ? fmt::format("{:.1f}", arm.ms.mean) : "",
+        parts_of(arm),
+        std::isfinite(arm.bytes.per_step) ? bytes_for_people(arm.bytes.per_step) : ""};
+    if (predicted) {
+      row.insert(row.begin() + 7, {arm.predicted ? fmt::format("{:.1f}", arm.predicted->ms) : "",
+                                   arm.predicted ? error_text(arm.predicted->error) : ""});
+    }
+    if (network) row.insert(row.begin() + 1, shortened(network_text(arm.on)));
+    row.push_back(marks[i]);
+    table.add(std::move(row));
   }
   std::string text = table.text();
   if (shown < results.arms.size())
@@ -98,13 +130,7 @@ std::string terminal_table(const Results& results) {
     for (const size_t arm : remarks[i].arms) names.push_back(shortened(results.arms[arm].name));
     text += wrapped(fmt::format("[{}] {}: {}", i + 1, some_of(names), remarks[i].text), 4);
   }
-  if (!results.notes.empty()) text += "\n";
-  for (const Note& note : results.notes) text += wrapped((note.warning ? "warning: " : "") + note.text, 2);
-  if (!results.advice.sentence.empty()) {
-    text += "\n" + wrapped(results.advice.sentence);
-    if (!results.advice.paragraph.empty()) text += wrapped(results.advice.paragraph);
-  }
-  return text;
+  return text + told_below(results);
 }
 
 }  // namespace syncopate::report

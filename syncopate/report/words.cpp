@@ -58,6 +58,46 @@ std::string workers_text(int64_t workers) {
   return workers == 1 ? "one worker" : fmt::format("{} workers", workers);
 }
 
+std::string network_text(const NetworkName& network) {
+  return network.scale == 1 ? network.name : fmt::format("{} ÷ {:g}", network.name, network.scale);
+}
+
+std::string error_text(double error) {
+  return std::isfinite(error) ? signed_text(100 * error, 1) + " %" : "–";
+}
+
+bool any_network(const Results& results) {
+  return std::any_of(results.arms.begin(), results.arms.end(),
+                     [](const ArmResult& arm) { return !arm.on.name.empty(); });
+}
+
+bool any_prediction(const Results& results) {
+  return std::any_of(results.arms.begin(), results.arms.end(),
+                     [](const ArmResult& arm) { return arm.predicted.has_value(); });
+}
+
+std::string prediction_text(const PredictionSummary& errors) {
+  const std::string whose = errors.series == "run"         ? "made at the runs' ends from their own compute"
+                            : errors.series == "simulated" ? "made by simulate"
+                                                           : "made by advise before the runs";
+  std::string text;
+  if (errors.n == 1) {
+    text = fmt::format("One prediction {} was off by {:.1f} %.", whose, 100 * errors.median);
+  } else if (errors.n > 1) {
+    text = fmt::format(
+        "{} predictions {} were off by {:.1f} % (median) and {:.1f} % (90th percentile); {} of them by at "
+        "most "
+        "10 %, {} by at most 20 %.",
+        errors.n, whose, 100 * errors.median, 100 * errors.p90, errors.within_10, errors.within_20);
+  } else {
+    text = fmt::format("No prediction {} can be judged.", whose);
+  }
+  if (errors.left_out > 0)
+    text += fmt::format(" {} more {} held against a time that does not count.", errors.left_out,
+                        errors.left_out == 1 ? "was" : "were");
+  return text;
+}
+
 std::string joined(const std::vector<std::string>& names, const char* last) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {

@@ -13,13 +13,23 @@ std::string quality_text(const Measure& measure, double value);  ///< "81.22 %" 
 std::string difference_text(const Measure& measure, const Difference& difference);
 /// "better", "worse", "the same", "undecided" or, without a seed in common, "not compared".
 std::string verdict_text(const Difference& difference);
-std::string times_text(double factor);                                        ///< "1.85x"
-std::string seeds_text(int64_t seeds);                                        ///< "1 seed", "3 seeds"
-std::string workers_text(int64_t workers);                                    ///< "one worker", "4 workers"
+std::string times_text(double factor);      ///< "1.85x"
+std::string seeds_text(int64_t seeds);      ///< "1 seed", "3 seeds"
+std::string workers_text(int64_t workers);  ///< "one worker", "4 workers"
+/// "worldwide", "worldwide ÷ 100" where its rates were divided.
+std::string network_text(const NetworkName& network);
+/// "+4.1 %" of (predicted - measured) / measured; "–" of none.
+std::string error_text(double error);
 std::string joined(const std::vector<std::string>& names, const char* last);  ///< "a, b and c"
 
 /// Names in a sentence, the first few of many: "a, b, c and 12 more".
 std::string some_of(const std::vector<std::string>& names);
+
+/// Whether a table has something to say there.
+bool any_network(const Results& results);
+bool any_prediction(const Results& results);
+/// "Of 8 predictions that can be judged, …"; empty: there is none.
+std::string prediction_text(const PredictionSummary& errors);
 
 /// A failed check or a flag in a sentence, and the arms that it is about.
 struct Remark {

@@ -1,0 +1,520 @@
+#include "syncopate/sim/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::sim {
+namespace {
+
+constexpr int kThreads = 2;            // that c10d's Gloo makes collectives in, on each rank
+constexpr double kPreamble = 48;       // bytes before every message of Gloo's, and all of a notice
+constexpr int64_t kSegment = 1 << 20;  // Gloo's largest
+constexpr uint8_t kPosted = 1, kCredit = 2;
+constexpr double kNoLimit = 1e15;  // bytes a second where a cost is not known
+
+double or_no_limit(double gbyte) { return gbyte > 0 ? 1e9 * gbyte : kNoLimit; }
+
+}  // namespace
+
+Engine::Engine(const network::Topology& topology, std::vector<int> seats, int workers,
+               const LocalCosts& costs, double late_s)
+    : topology_(topology),
+      seats_(std::move(seats)),
+      workers_(workers),
+      costs_(costs),
+      late_s_(late_s),
+      // An all-reduce of no size between two is four messages, one behind the other.
+      hop_s_(costs.operation_s / 4),
+      threads_busy_(seats_.size()),
+      queued_(seats_.size()),
+      sent_(seats_.size()),
+      actor_of_(seats_.size(), -1) {
+  check(workers_ >= 1 && static_cast<size_t>(workers_) <= seats_.size(), "a seat for every rank");
+}
+
+int Engine::add(Operation operation) {
+  operations_.push_back(std::move(operation));
+  return static_cast<int>(operations_.size()) - 1;
+}
+
+int Engine::all_reduce(double bytes, int element_bytes) {
+  return add({.kind = Kind::kAllReduce, .bytes = bytes, .element = element_bytes});
+}
+int Engine::gather(double bytes, int root) {
+  return add({.kind = Kind::kGather, .bytes = bytes, .root = root});
+}
+int Engine::scatter(double bytes, int root) {
+  return add({.kind = Kind::kScatter, .bytes = bytes, .root = root});
+}
+int Engine::exchange(std::vector<double> part_bytes, bool to_owners, double gap_s) {
+  check(static_cast<int>(part_bytes.size()) == workers_, "a part for every worker");
+  return add(
+      {.kind = Kind::kExchange, .to_owners = to_owners, .gap_s = gap_s, .parts = std::move(part_bytes)});
+}
+int Engine::message(int from, int to, double bytes) {
+  return add({.kind = Kind::kMessage, .bytes = bytes, .from = from, .to = to});
+}
+
+int Engine::actor(int rank) {
+  actors_.push_back({.rank = rank});
+  const int number = static_cast<int>(actors_.size()) - 1;
+  if (actor_of_[static_cast<size_t>(rank)] < 0) actor_of_[static_cast<size_t>(rank)] = number;
+  return number;
+}
+
+void Engine::at(double time, What what, int operation, int rank, int peer) {
+  events_.push({time, numbered_++, what, operation, rank, peer});
+}
+
+Engine::Wire& Engine::wire(int from, int to) {
+  const int a = seats_[static_cast<size_t>(from)], b = seats_[static_cast<size_t>(to)];
+  // Between processes of one host memory is no bottleneck that pairs share; a link is.
+  const bool inside = a == b;
+  const auto key = (static_cast<uint64_t>(inside ? from : a) << 32) | (inside ? 1u << 31 : 0u) |
+                   static_cast<uint32_t>(inside ? to : b);
+  const auto found = wire_of_.find(key);
+  if (found != wire_of_.end()) return wires_[found->second];
+  const network::Link& link = topology_.link(a, b);
+  const double rate = std::min(link.gbit * 1e9 / 8 * (inside ? 1 : network::kPayloadShare),
+                               or_no_limit(costs_.loopback_gbyte));
+  wire_of_[key] = wires_.size();
+  wires_.push_back(
+      {.from = a, .to = b, .rate = rate, .latency = link.latency_ms / 1e3 + (inside ? 0 : late_s_)});
+  return wires_.back();
+}
+
+/// Puts bytes on the way; when they are there and noticed.
+double Engine::write(int from, int to, double bytes, double now) {
+  Wire& way = wire(from, to);
+  const double seconds = bytes / way.rate;
+  way.free = std::max(now, way.free) + seconds;
+  way.bytes += bytes;
+  way.busy += seconds;
+  return way.free + way.latency + hop_s_;
+}
+
+std::vector<Engine::WireUse> Engine::wires() const {
+  std::vector<WireUse> uses;
+  for (const Wire& way : wires_) {
+    if (way.from != way.to) uses.push_back({way.from, way.to, way.bytes, way.busy});
+  }
+  return uses;
+}
+
+void Engine::play() {
+  for (size_t actor = 0; actor < actors_.size(); ++actor) at(0, What::kResume, -1, static_cast<int>(actor));
+  while (!events_.empty()) {
+    const Event event = events_.top();
+    events_.pop();
+    ++events_done_;
+    const int op = event.operation;
+    switch (event.what) {
+      case What::kResume:
+        resume(event.rank, event.at);
+        break;
+      case What::kPost:
+        post(op, event.rank, event.peer, event.at);
+        break;
+      case What::kCredit:
+        if (operations_[static_cast<size_t>(op)].kind == Kind::kAllReduce) {
+          ++operations_[static_cast<size_t>(op)].rings[static_cast<size_t>(event.rank)].credit;
+          send_ring(op, event.rank, event.at);
+          turn(op, event.rank, event.at);
+        } else {
+          ready(op, event.rank, event.peer, event.at);
+        }
+        break;
+      case What::kData:
+        if (operations_[static_cast<size_t>(op)].kind == Kind::kAllReduce) {
+          ++operations_[static_cast<size_t>(op)].rings[static_cast<size_t>(event.rank)].arrived;
+          turn(op, event.rank, event.at);
+        } else {
+          arrived(op, event.rank, event.at);
+        }
+        break;
+      case What::kThread:
+        operations_[static_cast<size_t>(op)].rings[static_cast<size_t>(event.rank)].busy = false;
+        turn(op, event.rank, event.at);
+        break;
+      case What::kDone:
+        done(op, event.rank, event.at);
+        break;
+    }
+  }
+  for (const Actor& actor : actors_) check(actor.next == actor.script.size(), "an actor waits for ever");
+}
+
+void Engine::settle(Actor& actor, double now) {
+  if (actor.under_way > 0 && actor.blocked_since < 0) actor.sums.hidden += now - actor.last_change;
+  actor.last_change = now;
+}
+
+void Engine::resume(int number, double now) {
+  Actor& actor = actors_[static_cast<size_t>(number)];
+  if (actor.blocked_since >= 0) {
+    settle(actor, now);
+    actor.sums.exchange += now - actor.blocked_since;
+    actor.blocked_since = -1;
+  }
+  while (actor.next < actor.script.size()) {
+    const Action& action = actor.script[actor.next];
+    ++actor.next;
+    if (!act(number, action, now)) return;
+  }
+}
+
+/// False: the actor goes on later.
+bool Engine::act(int number, const Action& action, double now) {
+  Actor& actor = actors_[static_cast<size_t>(number)];
+  switch (action.kind) {
+    case Action::Kind::kCompute:
+      if (action.seconds <= 0) return true;
+      (action.account == Account::kCompute    ? actor.sums.compute
+       : action.account == Account::kExchange ? actor.sums.exchange
+                                              : actor.sums.data) += action.seconds;
+      at(now + action.seconds, What::kResume, -1, number);
+      return false;
+    case Action::Kind::kStart:
+      start(action.operation, number, now);
+      return true;
+    case Action::Kind::kWait: {
+      Operation& operation = operations_[static_cast<size_t>(action.operation)];
+      const size_t mine = slot(operation, actor.rank);
+      if (operation.done[mine] != 0) return true;
+      settle(actor, now);
+      operation.waiter[mine] = number;
+      actor.blocked_since = now;
+      return false;
+    }
+    case Action::Kind::kLock: {
+      Lock& lock = locks_[action.operation];
+      if (!std::exchange(lock.held, true)) return true;
+      lock.waiting.push_back(number);
+      return false;
+    }
+    case Action::Kind::kUnlock: {
+      Lock& lock = locks_[action.operation];
+      lock.held = !lock.waiting.empty();
+      if (lock.held) {
+        at(now, What::kResume, -1, lock.waiting.front());
+        lock.waiting.pop_front();
+      }
+      return true;
+    }
+    case Action::Kind::kMeet: {
+      std::vector<int>& there = meetings_[action.operation];
+      there.push_back(number);
+      if (static_cast<int>(there.size()) < action.actors) return false;
+      there.pop_back();
+      for (const int other : std::exchange(there, {})) at(now, What::kResume, -1, other);
+      return true;
+    }
+    case Action::Kind::kMark:
+      settle(actor, now);
+      actor.marks.push_back(actor.sums);
+      actor.marks.back().at = now;
+      actor.marks.back().sent = sent_[static_cast<size_t>(actor.rank)];
+      return true;
+  }
+  return true;
+}
+
+size_t Engine::slot(const Operation& operation, int rank) const {
+  if (operation.kind == Kind::kMessage) return rank == operation.from ? 0 : 1;
+  return static_cast<size_t>(rank);
+}
+
+void Engine::start(int number, int by, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  Actor& actor = actors_[static_cast<size_t>(by)];
+  if (operation.done.empty()) {
+    const auto ends = operation.kind == Kind::kMessage ? size_t{2} : static_cast<size_t>(workers_);
+    operation.done.assign(ends, 0);
+    operation.waiter.assign(ends, -1);
+    if (operation.kind == Kind::kMessage) {
+      operation.pairs.assign(1, 0);
+      operation.left = {0, 1};
+    } else if (workers_ > kPlayedRanks) {
+      operation.begun.assign(ends, 0);
+    } else if (operation.kind == Kind::kAllReduce) {
+      operation.rings.assign(ends, {});
+    } else {
+      operation.pairs.assign(ends * ends, 0);
+      operation.left.assign(ends, 0);
+    }
+  }
+  settle(actor, now);
+  ++actor.under_way;
+  if (!pooled(operation)) {
+    begin(number, actor.rank, now);
+    return;
+  }
+  const auto rank = static_cast<size_t>(actor.rank);
+  if (threads_busy_[rank] == kThreads) {
+    queued_[rank].push_back(number);
+  } else {
+    ++threads_busy_[rank];
+    begin(number, actor.rank, now);
+  }
+}
+
+void Engine::begin(int number, int rank, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  if (operation.kind != Kind::kMessage && workers_ == 1) return at(now, What::kDone, number, rank);
+  if (!operation.begun.empty()) {
+    operation.begun[static_cast<size_t>(rank)] = now;
+    if (++operation.begun_count == workers_) finish_in_rounds(number);
+    return;
+  }
+  const auto expect = [&](int from) {
+    at(write(rank, from, kPreamble, now), What::kCredit, number, from, rank);
+  };
+  switch (operation.kind) {
+    case Kind::kAllReduce:
+      operation.rings[static_cast<size_t>(rank)].begun = true;
+      turn(number, rank, now);
+      return;
+    case Kind::kGather:
+    case Kind::kScatter: {
+      const bool root = rank == operation.root, sends = root == (operation.kind == Kind::kScatter);
+      operation.left[static_cast<size_t>(rank)] = root ? workers_ - 1 : 1;
+      for (int peer = 0; peer < workers_; ++peer) {
+        if (peer == rank || (!root && peer != operation.root)) continue;
+        sends ? post(number, rank, peer, now) : expect(peer);
+      }
+      return;
+    }
+    case Kind::kExchange: {
+      // Receives stand before anything is sent.
+      int sends = 0;
+      for (int step = 1; step < workers_; ++step) {
+        const int from = (rank - step + workers_) % workers_;
+        if (pair_bytes(operation, from, rank) <= 0) continue;
+        ++operation.left[static_cast<size_t>(rank)];
+        expect(from);
+      }
+      for (int step = 1; step < workers_; ++step) {
+        const int to = (rank + step) % workers_;
+        if (pair_bytes(operation, rank, to) <= 0) continue;
+        ++operation.left[static_cast<size_t>(rank)];
+        at(now + ++sends * operation.gap_s, What::kPost, number, rank, to);
+      }
+      if (operation.left[static_cast<size_t>(rank)] == 0) at(now, What::kDone, number, rank);
+      return;
+    }
+    case Kind::kMessage:
+      if (rank == operation.from) {
+        post(number, rank, operation.to, now);
+      } else {
+        at(write(rank, operation.from, kPreamble, now), What::kCredit, number, operation.from, rank);
+      }
+      return;
+  }
+}
+
+void Engine::done(int number, int rank, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  const size_t mine = slot(operation, rank);
+  operation.done[mine] = 1;
+  Actor& actor = actors_[static_cast<size_t>(actor_of_[static_cast<size_t>(rank)])];
+  settle(actor, now);
+  actor.under_way = std::max(0, actor.under_way - 1);
+  if (operation.waiter[mine] >= 0) at(now, What::kResume, -1, operation.waiter[mine]);
+  if (!pooled(operation)) return;
+  const auto place = static_cast<size_t>(rank);
+  if (queued_[place].empty()) {
+    --threads_busy_[place];
+    return;
+  }
+  const int next = queued_[place].front();
+  queued_[place].pop_front();
+  begin(next, rank, now);
+}
+
+// --- Gloo's ring -----------------------------------------------------------------------------------------
+
+Engine::Segments Engine::segments(const Operation& operation) const {
+  const auto total = static_cast<int64_t>(operation.bytes);
+  const auto ranks = static_cast<int64_t>(workers_), element = static_cast<int64_t>(operation.element);
+  const auto up = [](int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; };
+  const int64_t most = element * (kSegment / element);
+  const int64_t size = up(std::min((total + 2 * ranks - 1) / (2 * ranks), most), element);
+  const int64_t count = up(std::max((total + size - 1) / size, 2 * ranks), ranks);
+  return {size, count, count / ranks};
+}
+
+/// Of the segment that a rank sends to the one before it, or gets from the one behind it, in a turn.
+double Engine::length(const Operation& operation, const Segments& cut, int phase, int rank, int64_t index,
+                      bool sends) const {
+  const int64_t chunk = rank + (phase == 0 ? 1 : 0) + (sends ? 0 : 1);
+  const int64_t offset = (chunk * cut.each + index) % cut.count * cut.size;
+  return std::max(0.0,
+                  std::min(static_cast<double>(cut.size), operation.bytes - static_cast<double>(offset)));
+}
+
+void Engine::turn(int number, int rank, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  Ring& ring = operation.rings[static_cast<size_t>(rank)];
+  if (!ring.begun || ring.busy || ring.phase > 1) return;
+  const Segments cut = segments(operation);
+  const int behind = (rank + 1) % workers_;
+  for (;;) {
+    if (ring.next == cut.count) {
+      ring.next = 0;
+      if (++ring.phase > 1) return at(now, What::kDone, number, rank);
+      continue;
+    }
+    const int64_t index = ring.next;
+    if (index >= 2) {
+      const double came = length(operation, cut, ring.phase, rank, index - 2, false);
+      const double went = length(operation, cut, ring.phase, rank, index - 2, true);
+      if (came > 0 && !ring.added) {
+        if (ring.arrived == ring.received) return;
+        ++ring.received;
+        ring.added = true;
+        const double adding = ring.phase == 0 ? came / or_no_limit(costs_.reduce_gbyte) : 0;
+        if (adding > 0) {
+          ring.busy = true;
+          return at(now + adding, What::kThread, number, rank);
+        }
+      }
+      if (went > 0) {
+        if (ring.sent == ring.finished) return;
+        ++ring.finished;
+      }
+      ring.added = false;
+    }
+    if (index < cut.count - 2) {
+      if (length(operation, cut, ring.phase, rank, index, false) > 0)
+        at(write(rank, behind, kPreamble, now), What::kCredit, number, behind, rank);
+      if (const double bytes = length(operation, cut, ring.phase, rank, index, true); bytes > 0) {
+        ring.unsent[ring.posted++ % 2] = bytes;
+        send_ring(number, rank, now);
+      }
+    }
+    ++ring.next;
+  }
+}
+
+/// Sends what was posted and the one before is ready for.
+void Engine::send_ring(int number, int rank, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  Ring& ring = operation.rings[static_cast<size_t>(rank)];
+  const int before = (rank - 1 + workers_) % workers_;
+  while (ring.sent < ring.posted && ring.sent < ring.credit) {
+    const double bytes = ring.unsent[ring.sent++ % 2];
+    count_sent(rank, bytes);
+    at(write(rank, before, kPreamble + bytes + kPreamble, now), What::kData, number, before, rank);
+  }
+}
+
+// --- Messages between two ---------------------------------------------------------------------------------
+
+double Engine::pair_bytes(const Operation& operation, int from, int to) const {
+  if (operation.kind != Kind::kExchange) return operation.bytes;
+  return operation.parts[static_cast<size_t>(operation.to_owners ? to : from)];
+}
+
+uint8_t& Engine::pair(Operation& operation, int from, int to) const {
+  if (operation.kind == Kind::kMessage) return operation.pairs.front();
+  return operation.pairs[static_cast<size_t>(from) * static_cast<size_t>(workers_) + static_cast<size_t>(to)];
+}
+
+void Engine::post(int number, int from, int to, double now) {
+  uint8_t& state = pair(operations_[static_cast<size_t>(number)], from, to);
+  state |= kPosted;
+  if ((state & kCredit) != 0) return transfer(number, from, to, now);
+  write(from, to, kPreamble, now);  // says that it wants to send
+}
+
+void Engine::ready(int number, int from, int to, double now) {
+  uint8_t& state = pair(operations_[static_cast<size_t>(number)], from, to);
+  state |= kCredit;
+  if ((state & kPosted) != 0) transfer(number, from, to, now);
+}
+
+void Engine::transfer(int number, int from, int to, double now) {
+  const double bytes = pair_bytes(operations_[static_cast<size_t>(number)], from, to);
+  count_sent(from, bytes);
+  at(write(from, to, kPreamble + bytes, now), What::kData, number, to, from);
+  arrived(number, from, now);  // for the sender it is done when it is written
+}
+
+/// A message is done at one end.
+void Engine::arrived(int number, int rank, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  if (operation.kind == Kind::kMessage) return at(now, What::kDone, number, rank);
+  if (--operation.left[static_cast<size_t>(rank)] > 0) return;
+  double after = now;
+  // c10d gathers into one array and copies it out.
+  if (operation.kind == Kind::kGather && rank == operation.root)
+    after += operation.bytes * workers_ / or_no_limit(costs_.copy_gbyte);
+  at(after, What::kDone, number, rank);
+}
+
+// --- Many ranks ------------------------------------------------------------------------------------------
+
+void Engine::finish_in_rounds(int number) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  const auto ranks = static_cast<size_t>(workers_);
+  std::vector<double> when = operation.begun;
+  const auto carry = [&](int from, int to, double bytes) {
+    Wire& way = wire(from, to);
+    way.bytes += bytes;
+    way.busy += bytes / way.rate;
+    count_sent(from, bytes);
+  };
+  if (operation.kind == Kind::kAllReduce) {
+    // Two segments of a chunk are on their way at a time, each after a round trip.
+    const double chunk = operation.bytes / static_cast<double>(ranks);
+    const double segment = std::min(chunk / 2, static_cast<double>(kSegment));
+    const double adding = chunk / or_no_limit(costs_.reduce_gbyte);
+    std::vector<double> round(ranks);
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const int from = static_cast<int>((rank + 1) % ranks);
+      const Wire& way = wire(from, static_cast<int>(rank));
+      const double trip = 2 * (way.latency + hop_s_);
+      round[rank] = chunk / (2 * segment) * std::max(trip + segment / way.rate, 2 * segment / way.rate);
+      carry(from, static_cast<int>(rank), 2 * chunk * static_cast<double>(ranks - 1));
+    }
+    std::vector<double> next(ranks);
+    for (size_t turn = 0; turn < 2 * (ranks - 1); ++turn) {
+      const double extra = turn < ranks - 1 ? adding : 0;
+      for (size_t rank = 0; rank + 1 < ranks; ++rank)
+        next[rank] = std::max(when[rank], when[rank + 1]) + round[rank] + extra;
+      next[ranks - 1] = std::max(when[ranks - 1], when[0]) + round[ranks - 1] + extra;
+      when.swap(next);
+    }
+    events_done_ += static_cast<int64_t>(2 * (ranks - 1) * ranks);
+  } else {
+    std::vector<double> ends = when;
+    std::unordered_map<const Wire*, double> free;
+    const auto move = [&](size_t from, size_t to) {
+      const double bytes = pair_bytes(operation, static_cast<int>(from), static_cast<int>(to));
+      if (bytes <= 0) return;
+      carry(static_cast<int>(from), static_cast<int>(to), bytes);
+      const Wire& way = wire(static_cast<int>(from), static_cast<int>(to));
+      const double hop = way.latency + hop_s_;
+      double& until = free[&way];
+      until = std::max(until, std::max(when[to] + hop, when[from])) + bytes / way.rate;
+      ends[to] = std::max(ends[to], until + hop);
+      ends[from] = std::max(ends[from], until);
+      ++events_done_;
+    };
+    const auto root = static_cast<size_t>(operation.root);
+    for (size_t a = 0; a < ranks; ++a) {
+      if (operation.kind == Kind::kExchange) {
+        for (size_t step = 1; step < ranks; ++step) move(a, (a + step) % ranks);
+      } else if (a != root) {
+        operation.kind == Kind::kGather ? move(a, root) : move(root, a);
+      }
+    }
+    when = ends;
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) at(when[rank], What::kDone, number, static_cast<int>(rank));
+}
+
+}  // namespace syncopate::sim

@@ -1,0 +1,183 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <unordered_map>
+#include <vector>
+
+#include "syncopate/network/topology.h"
+#include "syncopate/sim/profile.h"
+
+// Ranks that compute, send and wait, played out event by event. Messages go as Gloo's TCP transport sends
+// them: data leave when the receiver has said that it is ready, so a message to somebody far away costs a
+// round trip; what goes between two hosts goes in the order in which it was written.
+namespace syncopate::sim {
+
+/// What a step's time is counted as.
+enum class Account : uint8_t { kCompute, kExchange, kData };
+
+/// One thing that an actor does, and then goes on to the next.
+struct Action {
+  enum class Kind : uint8_t { kCompute, kStart, kWait, kLock, kUnlock, kMeet, kMark };
+  Kind kind = Kind::kMark;
+  Account account = Account::kCompute;  ///< of kCompute; waits are exchange
+  int operation = -1;                   ///< of kStart, kWait; the number of the lock, or of the meeting
+  double seconds = 0;
+  int actors = 0;  ///< of kMeet: nobody goes on before so many are there
+};
+
+class Engine {
+ public:
+  /// Ranks from 0: `workers`, which take part in collectives, and servers behind them. `late_s` is added to
+  /// every message between hosts.
+  Engine(const network::Topology& topology, std::vector<int> seats, int workers, const LocalCosts& costs,
+         double late_s);
+
+  // Operations, known by their numbers. Those of all workers must be started by all of them, in one order.
+  int all_reduce(double bytes, int element_bytes);
+  int gather(double bytes, int root);
+  int scatter(double bytes, int root);
+  /// Everybody to everybody: a message to each owner of a part (`to_owners`), or from it. The sends begin
+  /// `gap_s` after each other: each is packed first.
+  int exchange(std::vector<double> part_bytes, bool to_owners, double gap_s);
+  /// Of two: each end starts it and may wait for its own.
+  int message(int from, int to, double bytes);
+
+  /// A thread on a rank with its own list of actions.
+  int actor(int rank);
+  std::vector<Action>& script(int actor) { return actors_[static_cast<size_t>(actor)].script; }
+
+  void play();
+
+  struct Mark {
+    double at = 0;
+    double compute = 0, exchange = 0, data = 0;  ///< since the beginning
+    double hidden = 0;  ///< operations under way while the actor did not wait for any
+    double sent = 0;    ///< bytes by its rank, protocol apart
+  };
+  const std::vector<Mark>& marks(int actor) const { return actors_[static_cast<size_t>(actor)].marks; }
+
+  struct WireUse {
+    int from, to;  ///< hosts
+    double bytes, busy_s;
+  };
+  std::vector<WireUse> wires() const;  ///< between different hosts
+  int64_t events() const { return events_done_; }
+
+  /// More ranks than this are played round by round instead of message by message.
+  static constexpr int kPlayedRanks = 64;
+
+ private:
+  enum class Kind : uint8_t { kAllReduce, kGather, kScatter, kExchange, kMessage };
+  /// One rank's place in Gloo's ring: two segments are on their way at any time.
+  struct Ring {
+    int phase = 0, next = 0;
+    int arrived = 0, received = 0;  ///< segments; those that were waited for
+    int credit = 0, posted = 0, sent = 0, finished = 0;
+    double unsent[2] = {};  ///< bytes of those posted last
+    bool begun = false, added = false, busy = false;
+  };
+  struct Operation {
+    Kind kind;
+    double bytes = 0;
+    int element = 1, root = 0, from = 0, to = 0;
+    bool to_owners = false;
+    double gap_s = 0;
+    std::vector<double> parts{};
+    // While it goes on:
+    std::vector<Ring> rings{};
+    std::vector<uint8_t> pairs{};  ///< of `from * ranks + to`: posted 1, credit 2
+    std::vector<int> left{};       ///< messages that a rank still waits for
+    std::vector<uint8_t> done{};
+    std::vector<int> waiter{};
+    std::vector<double> begun{};
+    int begun_count = 0;
+  };
+  struct Actor {
+    int rank = 0;
+    size_t next = 0;
+    std::vector<Action> script{};
+    double blocked_since = -1;
+    int under_way = 0;  ///< operations it started that have not ended
+    double last_change = 0;
+    Mark sums{};
+    std::vector<Mark> marks{};
+  };
+  struct Wire {
+    int from, to;
+    double rate, latency;
+    double free = 0, bytes = 0, busy = 0;
+  };
+  enum class What : uint8_t { kResume, kPost, kCredit, kData, kThread, kDone };
+  struct Event {
+    double at;
+    uint64_t number;
+    What what;
+    int operation, rank, peer;
+    bool operator>(const Event& other) const {
+      return at != other.at ? at > other.at : number > other.number;
+    }
+  };
+  struct Lock {
+    bool held = false;
+    std::deque<int> waiting{};
+  };
+
+  int add(Operation operation);
+  void at(double time, What what, int operation, int rank, int peer = -1);
+  Wire& wire(int from, int to);
+  double write(int from, int to, double bytes, double now);
+  void count_sent(int rank, double bytes) { sent_[static_cast<size_t>(rank)] += bytes; }
+
+  void resume(int actor, double now);
+  bool act(int actor, const Action& action, double now);
+  void settle(Actor& actor, double now);
+  void start(int operation, int actor, double now);
+  void begin(int operation, int rank, double now);
+  void done(int operation, int rank, double now);
+  bool pooled(const Operation& operation) const {
+    return operation.kind != Kind::kExchange && operation.kind != Kind::kMessage;
+  }
+  size_t slot(const Operation& operation, int rank) const;
+
+  struct Segments {
+    int64_t size, count, each;
+  };
+  Segments segments(const Operation& operation) const;
+  double length(const Operation& operation, const Segments& cut, int phase, int rank, int64_t index,
+                bool sends) const;
+  void turn(int operation, int rank, double now);
+  void send_ring(int operation, int rank, double now);
+
+  double pair_bytes(const Operation& operation, int from, int to) const;
+  void post(int operation, int from, int to, double now);
+  void ready(int operation, int from, int to, double now);
+  void transfer(int operation, int from, int to, double now);
+  void arrived(int operation, int rank, double now);
+  uint8_t& pair(Operation& operation, int from, int to) const;
+
+  void finish_in_rounds(int operation);
+
+  const network::Topology& topology_;
+  std::vector<int> seats_;
+  int workers_;
+  LocalCosts costs_;
+  double late_s_, hop_s_;
+  std::vector<Operation> operations_{};
+  std::vector<Actor> actors_{};
+  std::deque<Wire> wires_{};
+  std::unordered_map<uint64_t, size_t> wire_of_{};
+  std::vector<int> threads_busy_{};
+  std::vector<std::deque<int>> queued_{};
+  std::vector<double> sent_{};
+  std::vector<int> actor_of_{};  ///< of a rank: its first; -1: none
+  std::unordered_map<int, Lock> locks_{};
+  std::unordered_map<int, std::vector<int>> meetings_{};
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_{};
+  uint64_t numbered_ = 0;
+  int64_t events_done_ = 0;
+};
+
+}  // namespace syncopate::sim

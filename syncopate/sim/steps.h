@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "syncopate/sim/engine.h"
+#include "syncopate/sim/predict.h"
+
+namespace syncopate::sim {
+
+/// A step of one rank, the exchange apart.
+struct RankTime {
+  double forward = 0, backward = 0, update = 0, data = 0, other = 0;
+};
+
+/// What the steps of a strategy are written for.
+struct StepsOf {
+  const spec::RunSpec& spec;
+  const Profile& profile;
+  std::vector<RankTime> workers{};
+  double global_batch = 0;  ///< examples of all workers in a step
+};
+
+/// Steps between which a strategy's rhythm repeats.
+int64_t period_of(const spec::RunSpec& spec);
+
+/// Gives every worker, and every server's threads, the actions of `steps` steps, as the classes of
+/// parallel/ make them, after any warm-up of a codec; a mark stands before the first and behind each.
+/// The workers' actors come first.
+void write_steps(Engine& engine, const StepsOf& what, int64_t steps);
+
+/// Bytes beside the model that a strategy and a codec keep on a worker.
+double kept_bytes(const spec::RunSpec& spec, int64_t elements);
+
+}  // namespace syncopate::sim

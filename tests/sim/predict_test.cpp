@@ -1,0 +1,221 @@
+#include "syncopate/sim/predict.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "syncopate/base/error.h"
+#include "syncopate/sim/engine.h"
+#include "syncopate/spec/strategies.h"
+
+namespace syncopate::sim {
+namespace {
+
+/// As many hosts with one device each, all links alike.
+network::Topology ring(int hosts, double latency_ms, double gbit) {
+  std::vector<network::Host> all;
+  for (int host = 0; host < hosts; ++host)
+    all.push_back({.name = std::to_string(host), .region = std::string("r"), .devices = 1});
+  const network::Link link{.latency_ms = latency_ms, .gbit = gbit};
+  return network::Topology(
+      "test", all, std::vector<network::Link>(static_cast<size_t>(hosts) * static_cast<size_t>(hosts), link));
+}
+
+std::vector<int> one_each(int ranks) {
+  std::vector<int> seats(static_cast<size_t>(ranks));
+  std::iota(seats.begin(), seats.end(), 0);
+  return seats;
+}
+
+/// Seconds until the last rank has the sum.
+double all_reduce_seconds(int ranks, double bytes, double latency_ms, double gbit, double* sent = nullptr) {
+  const network::Topology topology = ring(ranks, latency_ms, gbit);
+  Engine engine(topology, one_each(ranks), ranks, {}, 0);
+  const int sum = engine.all_reduce(bytes, 4);
+  for (int rank = 0; rank < ranks; ++rank) {
+    engine.script(engine.actor(rank)) = {{.kind = Action::Kind::kStart, .operation = sum},
+                                         {.kind = Action::Kind::kWait, .operation = sum},
+                                         {.kind = Action::Kind::kMark}};
+  }
+  engine.play();
+  double last = 0, all = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    last = std::max(last, engine.marks(rank).back().at);
+    all += engine.marks(rank).back().sent;
+  }
+  if (sent != nullptr) *sent = all;
+  return last;
+}
+
+double bytes_per_second(double gbit) { return gbit * 1e9 / 8 * network::kPayloadShare; }
+
+Profile small_profile() {
+  Profile profile;
+  profile.workers = 2;
+  profile.times = {{.batch = 8, .forward_s = 0.01, .backward_s = 0.02, .update_s = 0.002},
+                   {.batch = 16, .forward_s = 0.018, .backward_s = 0.038, .update_s = 0.002}};
+  profile.parameters = {{.name = "head", .shape = {256, 256}},
+                        {.name = "bias", .shape = {256}},
+                        {.name = "body", .shape = {1024, 512}}};
+  return profile;
+}
+
+spec::RunSpec run(const std::string& strategy, int64_t workers, const std::string& codec = "none") {
+  spec::RunSpec spec;
+  spec.strategy.name = strategy;
+  spec.codec.name = codec;
+  spec.comm.workers = workers;
+  spec.train.global_batch = 8 * workers;
+  spec.complete();
+  return spec;
+}
+
+Scene scene(int64_t ranks, double latency_ms, double gbit) {
+  return {.topology = ring(static_cast<int>(ranks), latency_ms, gbit),
+          .seats = one_each(static_cast<int>(ranks)),
+          .profile = small_profile()};
+}
+
+// Gloo sends a segment once the receiver has said that it is ready: a round is a round trip.
+TEST(Engine, AllReduceOfTwoTakesTwoRoundTripsAndTheBytesOnce) {
+  const double bytes = 1 << 20, rate = bytes_per_second(0.1), preambles = 4 * 96 + 2 * 48;
+  EXPECT_NEAR(all_reduce_seconds(2, bytes, 20, 0.1), 4 * 0.020 + (bytes + preambles) / rate, 1e-9);
+  EXPECT_GT(all_reduce_seconds(2, bytes, 20, 0.1), 2 * 0.020 + (bytes + preambles) / rate + 0.01);  // foil
+}
+
+TEST(Engine, RingOfEqualLinksIsTheClosedForm) {
+  for (const int ranks : {4, 8, 16}) {
+    const double bytes = 4e6, rate = bytes_per_second(1), segment = bytes / ranks / 2 / rate;
+    const double rounds = 2 * (ranks - 1);
+    // Latency decides: each segment of a chunk waits for its round trip.
+    EXPECT_NEAR(all_reduce_seconds(ranks, bytes, 50, 1) / (rounds * (0.1 + segment)), 1, 0.03) << ranks;
+    // Bandwidth decides.
+    EXPECT_NEAR(all_reduce_seconds(ranks, bytes, 0, 1) / (rounds * 2 * segment), 1, 0.03) << ranks;
+  }
+}
+
+TEST(Engine, ManyRanksInRoundsAgreeWithMessages) {
+  const double played = all_reduce_seconds(64, 8e6, 5, 1), rounds = all_reduce_seconds(65, 8e6, 5, 1);
+  EXPECT_NEAR(rounds / played, 1, 0.05);
+}
+
+TEST(Engine, BytesAreThoseOfTheMeter) {
+  double sent = 0;
+  for (const int ranks : {2, 3, 5, 8}) {
+    all_reduce_seconds(ranks, 4e5, 1, 1, &sent);
+    EXPECT_NEAR(sent, 2 * 4e5 * (ranks - 1), 1) << ranks;
+  }
+}
+
+TEST(Engine, GatherSharesNothingButItsLinks) {
+  const network::Topology topology = ring(3, 10, 0.1);
+  Engine engine(topology, one_each(3), 3, {}, 0);
+  const int gathered = engine.gather(1e6, 0);
+  for (int rank = 0; rank < 3; ++rank) {
+    engine.script(engine.actor(rank)) = {{.kind = Action::Kind::kStart, .operation = gathered},
+                                         {.kind = Action::Kind::kWait, .operation = gathered},
+                                         {.kind = Action::Kind::kMark}};
+  }
+  engine.play();
+  EXPECT_NEAR(engine.marks(0).back().at, 0.020 + (1e6 + 96) / bytes_per_second(0.1), 1e-4);
+}
+
+TEST(Predict, OneWorkerIsItsCompute) {
+  const Prediction alone = predict(run("single", 1), scene(1, 0, 1));
+  EXPECT_NEAR(alone.ms, 32, 1e-6);
+  EXPECT_EQ(alone.exchange_ms, 0);
+  EXPECT_EQ(alone.bytes_per_step, 0);
+  EXPECT_NEAR(alone.examples_per_s, 8 / 0.032, 1e-6);
+}
+
+TEST(Predict, BytesAgreeWithTheTableOfTraffic) {
+  // By tensors, all of them in dense arrays.
+  for (const char* strategy : {"all-reduce", "ddp", "gather-scatter", "local-sgd"}) {
+    for (const int64_t workers : {2, 4}) {
+      const spec::RunSpec spec = run(strategy, workers);
+      const Prediction step = predict(spec, scene(workers, 1, 1));
+      const spec::Traffic traffic = spec::traffic_of(spec, small_profile().elements());
+      const double every = static_cast<double>(traffic.every);
+      EXPECT_NEAR(step.bytes_per_step / (traffic.bytes / every), 1, 0.01) << strategy << workers;
+    }
+  }
+  const spec::RunSpec int8 = run("ddp", 2, "int8");
+  const double packed = spec::traffic_of(int8, small_profile().elements()).bytes;
+  EXPECT_NEAR(predict(int8, scene(2, 1, 1)).bytes_per_step / packed, 1, 0.01);
+}
+
+TEST(Predict, HidesBucketsBehindTheBackwardPass) {
+  const Scene fast = scene(2, 0, 10);
+  const Prediction ddp = predict(run("ddp", 2), fast), after = predict(run("all-reduce", 2), fast);
+  EXPECT_GT(ddp.hidden_ms, 0);
+  EXPECT_LE(ddp.ms, after.ms);
+  // Behind 20 ms of backward pass 2.4 MB at 10 Gbit/s all but vanish; at 0.1 Gbit/s they do not.
+  EXPECT_LT(ddp.ms, 36);
+  EXPECT_GT(predict(run("ddp", 2), scene(2, 0, 0.1)).ms, 150);
+}
+
+TEST(Predict, LocalStepsAreAMeanOverTheirPeriod) {
+  spec::RunSpec spec = run("local-sgd", 2);
+  spec.strategy.every = 4;
+  const Prediction local = predict(spec, scene(2, 10, 0.1));
+  ASSERT_EQ(local.step_ms.size(), 4u);
+  EXPECT_NEAR(local.step_ms[0], 32, 0.1);
+  EXPECT_GT(local.step_ms[3], 200);
+  EXPECT_NEAR(local.ms, std::accumulate(local.step_ms.begin(), local.step_ms.end(), 0.0) / 4, 1e-6);
+  spec.strategy.every = 8;
+  EXPECT_LT(predict(spec, scene(2, 10, 0.1)).ms, local.ms);
+}
+
+TEST(Predict, TheSlowestWorkerSetsThePace) {
+  spec::RunSpec spec = run("all-reduce", 4);
+  const double even = predict(spec, scene(4, 0, 10)).ms;
+  spec.comm.slow = "2:3";
+  EXPECT_NEAR(predict(spec, scene(4, 0, 10)).ms - even, 60, 1);  // 30 ms of passes take 90
+  spec = run("parameter-server", 4);
+  const double free = predict(spec, scene(5, 0, 10)).ms;
+  spec.comm.slow = "2:3";
+  EXPECT_NEAR(predict(spec, scene(5, 0, 10)).ms / free, 1, 0.1);  // rank 0 does not wait for it
+}
+
+TEST(Predict, EveryStrategyAndCodecCanBePlayed) {
+  for (const spec::StrategyInfo& strategy : spec::strategies()) {
+    for (const spec::CodecInfo& codec : spec::codecs()) {
+      spec::RunSpec spec =
+          run(std::string(strategy.name), strategy.one_worker ? 1 : 4, std::string(codec.name));
+      if (!strategy.takes_codec && codec.packing != spec::Packing::kNone) continue;
+      if (strategy.rhythm == spec::Rhythm::kLocal && codec.packing == spec::Packing::kSigns) continue;
+      if (strategy.name == "local-sgd" || strategy.name == "diloco") spec.strategy.every = 4;
+      const int64_t ranks = spec.comm.workers + spec.servers();
+      Scene here = scene(ranks, 5, 1);
+      if (strategy.in_one_process || strategy.name == "hogwild")
+        here.seats.assign(static_cast<size_t>(ranks), 0);
+      const Prediction step = predict(spec, here);
+      EXPECT_TRUE(std::isfinite(step.ms) && step.ms >= 32 - 1e-6) << spec.label();
+      EXPECT_NEAR(step.compute_ms + step.exchange_ms, step.ms, 0.1 * step.ms) << spec.label();
+    }
+  }
+}
+
+TEST(Predict, ThousandDevicesTakeFewEvents) {
+  const network::Topology topology = ring(1024, 5, 1);
+  Engine engine(topology, one_each(1024), 1024, {}, 0);
+  const int sum = engine.all_reduce(4e7, 4);
+  for (int rank = 0; rank < 1024; ++rank) {
+    engine.script(engine.actor(rank)) = {{.kind = Action::Kind::kStart, .operation = sum},
+                                         {.kind = Action::Kind::kWait, .operation = sum}};
+  }
+  engine.play();
+  EXPECT_LT(engine.events(), 3'000'000);
+}
+
+TEST(Predict, RefusesWhatCannotRun) {
+  spec::RunSpec spec = run("ddp", 2);
+  spec.train.global_batch = 0;
+  spec.train.batch_size = -1;
+  EXPECT_THROW(predict(spec, scene(2, 1, 1)), ConfigError);
+  EXPECT_THROW(predict(run("data-parallel", 2), scene(2, 1, 1)), ConfigError);  // two hosts, one memory
+}
+
+}  // namespace
+}  // namespace syncopate::sim

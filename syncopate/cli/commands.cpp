@@ -34,6 +34,7 @@ std::vector<std::pair<const CLI::App*, Command>> add_commands(Program& program, 
   add(add_compare(program));
   add(add_report(program));
   add(add_watch(program));
+  add(add_lab(program, argv));
   add(add_network(program));
   add(add_help(program));
   add(add_completion(program));

@@ -19,6 +19,7 @@ Command add_tokenize(Program& program);
 Command add_compare(Program& program);
 Command add_report(Program& program);
 Command add_watch(Program& program);
+Command add_lab(Program& program, char** argv);
 Command add_network(Program& program);
 Command add_help(Program& program);
 Command add_completion(Program& program);

@@ -1,0 +1,136 @@
+#include "syncopate/emulation/hosts.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <net/if.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+#include <thread>
+
+namespace syncopate::emulation {
+namespace {
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+Descriptor this_namespace() {
+  Descriptor here(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (!here.open()) fail("cannot open /proc/thread-self/ns/net");
+  return here;
+}
+
+/// Of the namespace that the caller sits in. A kernel that lacks one of them does without.
+void set_sysctl(const char* name, const std::string& value) {
+  std::ofstream file(std::string("/proc/sys/net/") + name);
+  file << value << std::flush;
+}
+
+int index_of(const char* interface) {
+  const unsigned index = ::if_nametoindex(interface);
+  if (index == 0) fail("an interface that was just made is not there");
+  return static_cast<int>(index);
+}
+
+/// The first that the kernel has: reno and cubic are what its own programs know best.
+std::string add_route(Netlink& netlink, int interface) {
+  for (const char* name : {"cubic", "reno"}) {
+    try {
+      netlink.add_route(interface, kNetwork, kPrefixLength, name);
+      return name;
+    } catch (const std::system_error&) {
+    }
+  }
+  netlink.add_route(interface, kNetwork, kPrefixLength, "");
+  std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
+  std::string name = "the kernel's default";
+  file >> name;
+  return name;
+}
+
+bool loses(const network::Topology& topology, int host) {
+  for (int to = 0; to < topology.size(); ++to) {
+    if (to != host && topology.link(host, to).loss > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string address_text(int host) {
+  const uint32_t address = address_of(host);
+  return fmt::format("{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255,
+                     address & 255);
+}
+
+Mac mac_of(int host) {
+  const auto number = static_cast<unsigned>(host) + 1;
+  return {0x02, 0x53, 0x59, 0x4e, static_cast<uint8_t>(number >> 8), static_cast<uint8_t>(number)};
+}
+
+int64_t tcp_buffer(const network::Topology& topology) {
+  double most = 0;  // bytes
+  for (int from = 0; from < topology.size(); ++from) {
+    for (int to = 0; to < topology.size(); ++to) {
+      if (from == to) continue;
+      const double round_trip_ms = topology.link(from, to).latency_ms + topology.link(to, from).latency_ms;
+      most = std::max(most, topology.link(from, to).gbit * 1e9 / 8 * round_trip_ms / 1e3);
+    }
+  }
+  // The kernel counts its own bookkeeping, about as much again, and the queue before the link fills too.
+  constexpr double kTimes = 6, kLeast = 16 << 20, kMost = 1 << 30;
+  return static_cast<int64_t>(std::clamp(kTimes * most, kLeast, kMost));
+}
+
+std::vector<HostSide> make_hosts(const network::Topology& topology, std::string& congestion_control) {
+  const Descriptor home = this_namespace();
+  set_sysctl("ipv6/conf/default/disable_ipv6", "1");
+  set_sysctl("ipv6/conf/all/disable_ipv6", "1");
+  const int64_t buffer = tcp_buffer(topology);
+  std::vector<HostSide> hosts;
+  for (int k = 0; k < topology.size(); ++k) {
+    if (::unshare(CLONE_NEWNET) != 0) fail("cannot make a network namespace");
+    HostSide host;
+    host.network_namespace = this_namespace();
+    set_sysctl("ipv6/conf/default/disable_ipv6", "1");
+    set_sysctl("ipv4/tcp_rmem", fmt::format("4096 262144 {}", buffer));
+    set_sysctl("ipv4/tcp_wmem", fmt::format("4096 262144 {}", buffer));
+    // A worker computes between two exchanges; the link between is still the same.
+    set_sysctl("ipv4/tcp_slow_start_after_idle", "0");
+    set_sysctl("ipv4/tcp_no_metrics_save", "1");
+    set_sysctl("ipv4/ping_group_range", "0 0");
+    Netlink netlink;
+    netlink.bring_up(index_of("lo"), false);
+    const std::string outer = fmt::format("host{}", k);
+    netlink.add_veth(
+        {.name = "eth0", .mac = mac_of(k), .peer_name = outer, .peer_namespace = home.get(), .mtu = kMtu});
+    const int inner = index_of("eth0");
+    netlink.bring_up(inner, true);
+    netlink.add_address(inner, address_of(k), kPrefixLength);
+    congestion_control = add_route(netlink, inner);
+    if (loses(topology, k)) netlink.send_single_segments(inner, true);
+    if (::setns(home.get(), CLONE_NEWNET) != 0) fail("cannot return to the lab's network namespace");
+    host.outer_interface = index_of(outer.c_str());
+    Netlink().bring_up(host.outer_interface, true);
+    hosts.push_back(std::move(host));
+  }
+  return hosts;
+}
+
+void send_single_segments(const HostSide& host) {
+  std::exception_ptr error;
+  // A namespace is a thread's: this one comes and goes.
+  std::thread([&] {
+    try {
+      if (::setns(host.network_namespace.get(), CLONE_NEWNET) != 0) fail("cannot enter a host");
+      Netlink().send_single_segments(index_of("eth0"), true);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }).join();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace syncopate::emulation

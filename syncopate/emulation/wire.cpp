@@ -1,0 +1,44 @@
+#include "syncopate/emulation/wire.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace syncopate::emulation {
+namespace {
+
+/// What may wait: as much as is on the way in a round trip, so that TCP, which halves its window after a
+/// loss, keeps the link busy; and a few hundred packets where that is less.
+constexpr double kLeastQueue = 256 * 1500;
+
+}  // namespace
+
+Wire::Wire(const network::Link& link, double round_trip_ms, uint64_t seed) : rng_(seed) {
+  change(link, round_trip_ms);
+}
+
+void Wire::change(const network::Link& link, double round_trip_ms) {
+  link_ = link;
+  cut_ = false;
+  ns_per_byte_ = 8 / link.gbit;
+  queue_bytes_ = std::max(kLeastQueue, round_trip_ms * 1e6 / ns_per_byte_);
+}
+
+std::optional<int64_t> Wire::send(int64_t now, int64_t wire_bytes, int segments) {
+  const auto size = static_cast<double>(wire_bytes);
+  const double waiting = std::max(0.0, free_at_ - static_cast<double>(now)) / ns_per_byte_;
+  const bool full = waiting > 0 && waiting + size > queue_bytes_;
+  if (cut_ || full || (link_.loss > 0 && rng_.uniform() < link_.loss)) {
+    dropped_ += segments;
+    return std::nullopt;
+  }
+  const double sending = size * ns_per_byte_;
+  free_at_ = std::max(free_at_, static_cast<double>(now)) + sending;
+  double way = link_.latency_ms * 1e6;
+  if (link_.jitter_ms > 0) way = std::max(0.0, way + (2 * rng_.uniform() - 1) * link_.jitter_ms * 1e6);
+  bytes_ += size;
+  busy_ns_ += sending;
+  last_due_ = std::max(last_due_, static_cast<int64_t>(std::llround(free_at_ + way)));
+  return last_due_;
+}
+
+}  // namespace syncopate::emulation

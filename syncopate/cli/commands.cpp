@@ -27,6 +27,7 @@ std::vector<std::pair<const CLI::App*, Command>> add_commands(Program& program, 
     commands.emplace_back(program.app.get_subcommands({}).back(), std::move(command));
   };
   add(add_train(program, argv));
+  add(add_probe(program, argv));
   add(add_evaluate(program));
   add(add_predict(program));
   add(add_score(program));

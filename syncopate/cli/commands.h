@@ -12,6 +12,7 @@ namespace syncopate::cli {
 using Command = std::function<int()>;
 
 Command add_train(Program& program, char** argv);
+Command add_probe(Program& program, char** argv);
 Command add_evaluate(Program& program);
 Command add_predict(Program& program);
 Command add_score(Program& program);

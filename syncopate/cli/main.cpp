@@ -71,7 +71,8 @@ int main(int argc, char** argv) {
     run::speak_before_terminating();
     run::die_with_parent();
     const std::string_view command = argc > 1 ? argv[1] : "";
-    if (command == "train" || command == "evaluate" || command == "predict") run::prepare_process(argv);
+    if (command == "train" || command == "probe" || command == "evaluate" || command == "predict")
+      run::prepare_process(argv);
     code = cli::run(argc, argv);
   } catch (const Error& error) {
     code = cli::complain(error.what(), error.code());

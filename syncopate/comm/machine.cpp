@@ -12,14 +12,18 @@
 
 namespace syncopate::comm {
 
-Neighbours neighbours(Group& group) {
+std::string machine_id() {
   std::string machine = host_name();
   std::ifstream boot("/proc/sys/kernel/random/boot_id");  // tells machines of one name apart
   std::string id;
   if (std::getline(boot, id)) machine += id;
+  return machine;
+}
+
+Neighbours neighbours(Group& group) {
   const at::Tensor mine = at::empty({2}, at::kLong);
   int64_t* const own = mine.data_ptr<int64_t>();
-  own[0] = static_cast<int64_t>(checksum(machine));
+  own[0] = static_cast<int64_t>(checksum(machine_id()));
   own[1] = ::getpid();
   std::vector<at::Tensor> all;
   for (int rank = 0; rank < group.size(); ++rank) all.push_back(at::zeros({2}, at::kLong));

@@ -2,11 +2,15 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <vector>
 
 #include "syncopate/comm/group.h"
 
 namespace syncopate::comm {
+
+/// Alike in all processes of this machine, and on no other.
+std::string machine_id();
 
 /// The ranks of a group that run on this rank's machine.
 struct Neighbours {

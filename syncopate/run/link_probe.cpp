@@ -220,6 +220,7 @@ class Prober {
         listener_(lifeline::listen_at({options.address.empty() ? line.local().host : options.address, 0})),
         roll_(call_roll(line, options, lifeline::local_address(listener_))),
         turns_(line, at_once(), std::chrono::hours(1)) {
+    if (!options.measures) roll_.pairs.clear();
     for (const Pair& pair : roll_.pairs) {
       if (pair.low == rank() || pair.high == rank()) mine_.push_back(pair);
     }
@@ -489,6 +490,9 @@ class Prober {
   MeasuredLinks collect() {
     MeasuredLinks all;
     all.seats = roll_.hosts;
+    all.one_machine = std::all_of(roll_.seats.begin(), roll_.seats.end(), [&](const Seat& seat) {
+      return seat.machine == roll_.seats.front().machine;
+    });
     std::vector<network::Host> hosts;
     std::map<std::string, int> names;
     for (const int first : roll_.first) {

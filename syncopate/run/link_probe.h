@@ -20,8 +20,9 @@ struct Seat {
 struct LinkProbeOptions {
   Seat seat{};
   std::string
-      address{};        ///< of this host, as the others reach it; empty: the one that reaches the rendezvous
-  double seconds = 30;  ///< roughly how long all pairs together may take
+      address{};         ///< of this host, as the others reach it; empty: the one that reaches the rendezvous
+  bool measures = true;  ///< false: only finds who sits where
+  double seconds = 30;   ///< roughly how long all pairs together may take
   std::chrono::milliseconds timeout{60000};  ///< a partner silent for longer is lost
   /// Told at rank 0 after each of its own pairs, which are about as far as the others'. May be empty.
   std::function<void(int done, int all, const std::string& what)> progress{};
@@ -31,6 +32,7 @@ struct LinkProbeOptions {
 struct MeasuredLinks {
   network::Topology topology{};  ///< a host for each that ranks sit on, a device for each rank
   std::vector<int> seats{};      ///< the host of each rank
+  bool one_machine = false;      ///< whose cores all of them compute on
   /// Pairs of hosts whose rate had not settled when the time was up.
   std::vector<std::string> unsteady{};
 };

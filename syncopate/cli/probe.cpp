@@ -19,6 +19,7 @@
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/launch.h"
+#include "syncopate/run/placement.h"
 #include "syncopate/run/worker.h"
 
 namespace syncopate::cli {
@@ -129,6 +130,8 @@ int probe(ProbeArguments& arguments, char** argv) {
   run::parse_device(spec.compute.device);
   if (!arguments.no_links && arguments.no_step && spec.comm.workers == 1)
     throw ConfigError("one worker has no links to measure; give --workers N, or start several");
+  if (!world.is_worker() && run::needs_lab(spec))
+    return run::run_in_network(spec, static_cast<int>(spec.comm.workers), argv);
   if (world.is_worker() || spec.comm.workers == 1) return measure(spec, world, arguments);
   run::set_thread_environment(spec.compute.threads > 0
                                   ? static_cast<int>(spec.compute.threads)
@@ -137,6 +140,7 @@ int probe(ProbeArguments& arguments, char** argv) {
   options.workers = static_cast<int>(spec.comm.workers);
   for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
   options.timeout = std::chrono::milliseconds(std::llround(1e3 * spec.comm.timeout));
+  sit_on_network(spec, options);
   const run::LaunchResult result = run::launch(options);
   if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted))
     tell("syncopate: {}", result.sentence);

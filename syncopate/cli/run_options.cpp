@@ -6,6 +6,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/run/placement.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/recorded.h"
 
@@ -119,6 +120,13 @@ run::World find_world(const SpecArguments& settings, const WorldArguments& argum
   flags.insecure = arguments.insecure;
   const run::World world = run::find_world(flags, run::environment_of_process());
   if (!world.is_worker()) return world;
+  if (!spec.network.name.empty() && world.launcher != "syncopate") {
+    throw ConfigError(
+        "--network starts the workers itself, on hosts of its own, but {} has started them; leave it out, or start "
+        "the program without {}",
+        world.launcher == "manual" ? "--rank" : world.launcher,
+        world.launcher == "manual" ? "--rank" : world.launcher);
+  }
   spec.comm.workers = world.size - spec.servers();
   if (spec.comm.workers < 1 && spec.servers() > 0) {
     throw ConfigError(
@@ -127,6 +135,12 @@ run::World find_world(const SpecArguments& settings, const WorldArguments& argum
         world.size, spec.servers(), world.size == 1 ? "" : "es");
   }
   return world;
+}
+
+void sit_on_network(const spec::RunSpec& spec, run::LaunchOptions& options) {
+  if (spec.network.name.empty()) return;
+  options.lab = emulation::inside();
+  options.seats = run::place(spec, options.workers).seats;
 }
 
 std::string command_of(char** argv) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "syncopate/cli/program.h"
+#include "syncopate/run/launch.h"
 #include "syncopate/run/world.h"
 #include "syncopate/spec/run_spec.h"
 
@@ -41,6 +42,9 @@ void add_world_options(CLI::App& app, WorldArguments& arguments);
 /// started them. `given`: as make_spec gave it. Throws ConfigError.
 run::World find_world(const SpecArguments& settings, const WorldArguments& arguments,
                       const std::vector<std::string>& given, spec::RunSpec& spec);
+
+/// On an emulated network that this process is inside of: the workers' places.
+void sit_on_network(const spec::RunSpec& spec, run::LaunchOptions& options);
 
 /// The words of a command as a shell would take them.
 std::string command_of(char** argv);

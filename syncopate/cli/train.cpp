@@ -19,6 +19,7 @@
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/launch.h"
+#include "syncopate/run/placement.h"
 #include "syncopate/run/replicas.h"
 #include "syncopate/run/worker.h"
 #include "syncopate/run/world.h"
@@ -96,6 +97,7 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
   options.environment = {{kFolderVariable, folder.path.string()}};
   options.log_folder = folder.path;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1e3 * spec.comm.timeout));
+  sit_on_network(spec, options);
   const run::LaunchResult result = run::launch(options);
   if (result.exit_code == 0) {
     if (arguments.json) print_result(read_file(folder.result(), "result"));
@@ -122,6 +124,8 @@ int train(const TrainArguments& arguments, char** argv) {
   if (!world.is_worker()) run::require_place_for(spec.comm.workers + spec.servers());
   spec.validate();
   spec::require_effect(spec, given);
+  if (!world.is_worker() && run::needs_lab(spec))
+    return run::run_in_network(spec, static_cast<int>(spec.comm.workers + spec.servers()), argv);
   run::parse_device(spec.compute.device);  // a run that asks for a GPU that is not there starts no worker
   if (world.is_worker() || spec.comm.workers + spec.servers() == 1 ||
       spec::strategy_info(spec.strategy.name).in_one_process) {

@@ -20,24 +20,52 @@ std::string machine_id() {
   return machine;
 }
 
-Neighbours neighbours(Group& group) {
+std::string host_id() {
+  const char* const host = ::getenv("SYNCOPATE_LAB_HOST");
+  return host == nullptr ? machine_id() : machine_id() + "/" + host;
+}
+
+namespace {
+
+struct Inhabitant {
+  int64_t home = 0, process = 0;
+};
+
+/// Everybody's, by rank.
+std::vector<Inhabitant> gather(Group& group, const std::string& home) {
   const at::Tensor mine = at::empty({2}, at::kLong);
   int64_t* const own = mine.data_ptr<int64_t>();
-  own[0] = static_cast<int64_t>(checksum(machine_id()));
+  own[0] = static_cast<int64_t>(checksum(home));
   own[1] = ::getpid();
   std::vector<at::Tensor> all;
   for (int rank = 0; rank < group.size(); ++rank) all.push_back(at::zeros({2}, at::kLong));
   group.all_gather(all, mine).wait();
+  std::vector<Inhabitant> inhabitants;
+  for (const at::Tensor& each : all)
+    inhabitants.push_back({each.data_ptr<int64_t>()[0], each.data_ptr<int64_t>()[1]});
+  return inhabitants;
+}
+
+}  // namespace
+
+Neighbours neighbours(Group& group) {
+  const std::vector<Inhabitant> all = gather(group, machine_id());
+  const int64_t home = all[static_cast<size_t>(group.rank())].home;
   Neighbours here;
-  for (const at::Tensor& each : all) {
-    const int64_t* const theirs = each.data_ptr<int64_t>();
-    if (theirs[0] != own[0]) continue;
+  for (const Inhabitant& each : all) {
+    if (each.home != home) continue;
     ++here.ranks;
-    const auto process = static_cast<pid_t>(theirs[1]);
+    const auto process = static_cast<pid_t>(each.process);
     if (std::find(here.processes.begin(), here.processes.end(), process) == here.processes.end())
       here.processes.push_back(process);
   }
   return here;
+}
+
+bool on_one_host(Group& group) {
+  const std::vector<Inhabitant> all = gather(group, host_id());
+  return std::all_of(all.begin(), all.end(),
+                     [&](const Inhabitant& each) { return each.home == all.front().home; });
 }
 
 }  // namespace syncopate::comm

@@ -9,8 +9,11 @@
 
 namespace syncopate::comm {
 
-/// Alike in all processes of this machine, and on no other.
+/// Alike in all processes of this machine, and on no other: whose cores they share.
 std::string machine_id();
+/// The same, but hosts of an emulated network (SYNCOPATE_LAB_HOST) differ, though they share a machine: memory
+/// is never shared across their walls.
+std::string host_id();
 
 /// The ranks of a group that run on this rank's machine.
 struct Neighbours {
@@ -19,6 +22,8 @@ struct Neighbours {
 };
 /// Collective.
 Neighbours neighbours(Group& group);
+/// Whether all ranks are on one host, by host_id(). Collective.
+bool on_one_host(Group& group);
 /// How many they are. Collective.
 inline int ranks_on_this_machine(Group& group) { return neighbours(group).ranks; }
 

@@ -36,7 +36,7 @@ lifeline::Socket anonymous_file(int64_t bytes) {
 }  // namespace
 
 void require_one_machine(Group& group) {
-  if (group.size() == 1 || ranks_on_this_machine(group) == group.size()) return;
+  if (group.size() == 1 || on_one_host(group)) return;
   throw ConfigError(
       "the strategy hogwild keeps the parameters in memory that all workers share, but they run on several "
       "machines; use the strategy parameter-server instead");

@@ -6,7 +6,7 @@
 namespace syncopate::record {
 
 /// The folder of one run: spec.json env.json steps.jsonl evals.jsonl loss_<rank>.txt checkpoint.safetensors
-/// best-<step>.safetensors (train/best_model.h) result.json model/ tensorboard/ DONE.
+/// best-<step>.safetensors (train/best_model.h) result.json model/ tensorboard/ network.toml DONE.
 struct RunFolder {
   std::filesystem::path path;
 
@@ -19,6 +19,7 @@ struct RunFolder {
   std::filesystem::path model() const { return path / "model"; }
   std::filesystem::path tensorboard() const { return path / "tensorboard"; }
   std::filesystem::path checkpoint() const { return path / "checkpoint.safetensors"; }
+  std::filesystem::path network() const { return path / "network.toml"; }
   std::filesystem::path done() const { return path / "DONE"; }
 };
 

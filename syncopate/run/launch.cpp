@@ -20,6 +20,7 @@
 #include "syncopate/base/text.h"
 #include "syncopate/lifeline/proof.h"
 #include "syncopate/lifeline/server.h"
+#include "syncopate/lifeline/socket.h"
 #include "syncopate/run/world.h"
 
 namespace syncopate::run {
@@ -73,6 +74,10 @@ class SignalCount {
 
 std::filesystem::path log_of(const LaunchOptions& options, int rank) {
   return options.log_folder / fmt::format("rank{}.log", rank);
+}
+
+std::string address_of_server(const LaunchOptions& options) {
+  return options.lab ? options.lab->address(options.seats.at(0)) : "127.0.0.1";
 }
 
 /// The workers of one run, from the first spawn to the last waitpid.
@@ -146,7 +151,8 @@ class Crew {
     for (const auto& [name, value] : options_.environment) variables[name] = value;
     variables["SYNCOPATE_RANK"] = std::to_string(rank);
     variables["SYNCOPATE_WORLD_SIZE"] = std::to_string(options_.workers);
-    variables["SYNCOPATE_MASTER"] = fmt::format("127.0.0.1:{}", server_.port());
+    variables["SYNCOPATE_MASTER"] = lifeline::Address{address_of_server(options_), server_.port()}.text();
+    sit_down(rank, variables);
     variables["SYNCOPATE_TOKEN"] = key;
     variables["SYNCOPATE_LAUNCHER_PID"] = std::to_string(::getpid());
     ProcessOptions worker;
@@ -163,6 +169,17 @@ class Crew {
     } catch (const std::system_error& error) {
       throw CommError("cannot start worker {}: {}", rank, error.code().message());
     }
+  }
+
+  /// Takes this thread, and so the worker that it starts next, to the worker's host.
+  void sit_down(int rank, Environment& variables) {
+    if (!options_.lab) return;
+    const std::vector<int>& seats = options_.seats;
+    const int host = seats.at(static_cast<size_t>(rank));
+    variables["SYNCOPATE_LAB_HOST"] = std::to_string(host);
+    variables["SYNCOPATE_LOCAL_RANK"] = std::to_string(std::count(seats.begin(), seats.begin() + rank, host));
+    variables["SYNCOPATE_LOCAL_WORLD_SIZE"] = std::to_string(std::count(seats.begin(), seats.end(), host));
+    options_.lab->enter(host);
   }
 
   const LaunchOptions& options_;
@@ -266,6 +283,8 @@ LaunchResult launch(const LaunchOptions& options) {
   where.size = options.workers;
   where.timeout = options.timeout;
   where.key = lifeline::random_key();
+  where.host = address_of_server(options);
+  if (options.lab) options.lab->enter(options.seats.at(0));
   lifeline::LifelineServer server(where);
   const SignalCount signals;
   Crew crew(options, server, where.key);

@@ -2,9 +2,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "syncopate/emulation/lab.h"
 
 namespace syncopate::run {
 
@@ -16,6 +19,9 @@ struct LaunchOptions {
   std::filesystem::path
       log_folder;  ///< rank 1 and up write into rank<k>.log there; empty: they share our output
   std::chrono::milliseconds timeout{20000};
+  /// The emulated network that the workers sit on, and the host of each; none: all are here.
+  std::optional<emulation::Inside> lab{};
+  std::vector<int> seats{};
 };
 
 struct LaunchResult {
@@ -26,7 +32,7 @@ struct LaunchResult {
 };
 
 /// Runs `workers` copies of the program to their end, with the variables find_world() reads; this process
-/// serves their rendezvous on loopback. The first failure ends the rest within 3 s. SIGINT and SIGTERM are
+/// serves their rendezvous on loopback, or where rank 0 sits on an emulated network, and stays there. The first failure ends the rest within 3 s. SIGINT and SIGTERM are
 /// passed on; a second one kills all at once. Prints nothing. Throws CommError or DataError when the workers
 /// cannot be started.
 LaunchResult launch(const LaunchOptions& options);

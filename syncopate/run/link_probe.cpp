@@ -431,7 +431,7 @@ class Prober {
     const double slot = std::clamp(peer.round_trip / 2, 0.05, 0.25);
     Settling settling(std::max(4, static_cast<int>(std::ceil(0.35 / slot))));
     // To fill a long line takes a dozen round trips; then it must be seen to have settled.
-    const double bound = std::max({bound_, 16 * peer.round_trip + 1, 20 * slot});
+    const double bound = pair.inside ? 2 : std::max({bound_, 16 * peer.round_trip + 1, 20 * slot});
     const std::vector<char> zeros(kChunk);
     std::vector<char> scratch(size_t{1} << 20);
     bool sending = !pair.inside || low, receiving = !pair.inside || !low;

@@ -11,6 +11,7 @@
 #include "syncopate/base/process.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/machine.h"
+#include "syncopate/emulation/lab.h"
 #include "syncopate/run/claims.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/local_costs.h"
@@ -23,6 +24,12 @@ namespace {
 using std::chrono::milliseconds;
 
 Seat seat_of_this_process() {
+  const char* const text = ::getenv("SYNCOPATE_LAB_HOST");
+  const auto number = text == nullptr ? std::nullopt : parse_integer(text);
+  if (const auto lab = number ? emulation::inside() : std::nullopt) {
+    const network::Host& host = lab->topology().hosts().at(static_cast<size_t>(*number));
+    return {.host = host.name, .region = host.region, .machine = comm::machine_id()};
+  }
   return {.host = host_name(), .region = host_name(), .machine = comm::machine_id()};
 }
 

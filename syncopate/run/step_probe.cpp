@@ -114,7 +114,7 @@ class Counting : public train::Listener {
   Counting(double seconds, std::function<bool()> stop) : seconds_(seconds), stop_(std::move(stop)) {}
   void update(const record::StepRecord& record, double) override { steps_.push_back(record); }
   bool stop_requested() override {
-    constexpr size_t kLeast = 4, kMost = 60;  // the first warms up
+    constexpr size_t kLeast = 4, kMost = 40;  // the first warms up
     return (stop_ && stop_()) || steps_.size() >= kMost ||
            (steps_.size() >= kLeast && watch_.seconds() > seconds_);
   }

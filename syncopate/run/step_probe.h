@@ -13,7 +13,7 @@ namespace syncopate::run {
 struct StepProbeOptions {
   int rank = 0;                    ///< of the workers that compute at the same time
   std::vector<int64_t> batches{};  ///< examples of a step per worker; empty: half of the spec's, it, twice it
-  double seconds = 8;              ///< of steps, roughly
+  double seconds = 6;              ///< of steps, roughly
   std::function<void()> together{};  ///< waits until all workers are here. May be empty
   std::function<bool()> stop_requested{};
   /// Told what is measured now: so many of all parts are done. May be empty.

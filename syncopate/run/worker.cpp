@@ -32,6 +32,7 @@
 #include "syncopate/run/fault_injection.h"
 #include "syncopate/run/last_words.h"
 #include "syncopate/run/options.h"
+#include "syncopate/run/placement.h"
 #include "syncopate/run/recorder.h"
 #include "syncopate/run/summary.h"
 #include "syncopate/run/usage.h"
@@ -53,6 +54,7 @@ class Worker {
                    .command = options_.command,
                    .seed = spec_.train.seed,
                    .lr = spec_.optim.lr};
+    if (!spec_.network.name.empty()) placement_ = place(spec_, world_.size);
   }
 
   WorkerResult run(std::unique_ptr<comm::Group> group) {
@@ -159,6 +161,7 @@ class Worker {
     announce(recorder, setup, assembly.replica().params, steps);
     if (!options_.resume) recorder.begin();
     recorder.watch_load(neighbours_.processes);
+    look_at_network();
     const train::TrainResult trained = assembly.train(recorder, options_.resume);
     const int64_t most_memory = trained.interrupted ? 0 : peak_memory_of_all(group);
     WorkerResult result;
@@ -256,8 +259,17 @@ class Worker {
     make_folder(folder_.path);
   }
 
+  /// Rank 0 of a run on an emulated network: how that stands before the first step.
+  void look_at_network() {
+    if (world_.rank == 0 && placement_) lab_before_ = emulation::ask_report();
+  }
+
   /// The run begins or goes on: with these settings, on this machine.
   void note_settings() {
+    if (placement_) {
+      make_folder(folder_.path);
+      write_file_atomically(folder_.network(), network::to_toml(placement_->topology));
+    }
     if (!options_.folder_is_ready || options_.resume) spec::start_folder(folder_, spec_);
     std::filesystem::remove(folder_.done());
     nlohmann::ordered_json environment = compute_.to_json();
@@ -274,6 +286,7 @@ class Worker {
     int64_t parameters = 0;
     for (const auto& entry : params.entries()) parameters += entry.size;
     recorder.say(compute_.sentence());
+    if (placement_) recorder.say("network: " + network_in_words(spec_, *placement_));
     recorder.say(
         fmt::format("{} · {} ({:.1f} million parameters, {}) · {} · {} worker{}{}", spec_.task.name,
                     spec_.model.init_from.empty() ? spec_.model.name : "from " + spec_.model.init_from,
@@ -324,6 +337,7 @@ class Worker {
     record.outside_load = before->outside_load;
     record.peak_memory = before->peak_memory;
     record.noise_scale = before->noise_scale;
+    record.network = before->network;
     if (!before->worker_evals.empty()) record.worker_evals = before->worker_evals;
   }
 
@@ -377,6 +391,11 @@ class Worker {
     record.noise_scale = trained.noise_scale;
     record.worker_evals = trained.worker_evals;
     record.provenance = provenance_;
+    if (lab_before_) {
+      if (const auto now = emulation::ask_report())
+        record.network = network_record(spec_, *placement_, *lab_before_, *now,
+                                        trained.steps - recorder.first_step());
+    }
     if (trained.steps == recorder.first_step()) keep_circumstances(record);
     spec::save_model(folder_.model(), setup.save);
     write_file_atomically(folder_.result(), record::readable(record::to_json(record)));
@@ -389,6 +408,8 @@ class Worker {
   WorkerOptions options_;
   ComputeSetup compute_;
   comm::Neighbours neighbours_;
+  std::optional<Placement> placement_;  ///< on the network of the spec
+  std::optional<emulation::LabReport> lab_before_;
   comm::Membership membership_;
   record::RunFolder folder_;
   std::optional<spec::ClaimedFolder> claimed_;  ///< at rank 0, unless our launcher holds it

@@ -91,8 +91,11 @@ std::optional<Address> named_master(const WorldFlags& flags, const Variables& va
 World from_own_launcher(const Variables& variables) {
   World world;
   world.launcher = "syncopate";
-  world.rank = world.local_rank = variables.number("SYNCOPATE_RANK");
-  world.size = world.local_size = variables.number("SYNCOPATE_WORLD_SIZE");
+  world.rank = variables.number("SYNCOPATE_RANK");
+  world.size = variables.number("SYNCOPATE_WORLD_SIZE");
+  // Those of one host, where they sit on an emulated network.
+  world.local_rank = variables.number("SYNCOPATE_LOCAL_RANK", world.rank);
+  world.local_size = variables.number("SYNCOPATE_LOCAL_WORLD_SIZE", world.size);
   world.rendezvous.kind = RendezvousPoint::Kind::kServed;
   world.rendezvous.address = parse_master(variables.text("SYNCOPATE_MASTER"), "SYNCOPATE_MASTER");
   require_fit(world, "SYNCOPATE_RANK");

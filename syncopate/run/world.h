@@ -27,7 +27,7 @@ struct WorldFlags {
 struct World {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;  ///< among the workers of this machine
+  int local_rank = 0;  ///< among the workers of this machine, or host of an emulated network
   int local_size = 1;
   std::string launcher = "none";         ///< "none", "syncopate", "torchrun", "mpirun", "slurm" or "manual"
   lifeline::RendezvousPoint rendezvous;  ///< of no account when size is 1

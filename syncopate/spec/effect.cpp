@@ -98,6 +98,8 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
   }
   if (setting == "train.worker_evals" && (strategy.rhythm != Rhythm::kLocal || spec.comm.workers < 2))
     return "two or more workers whose models differ (local-sgd, diloco)";
+  if ((setting == "network.hosts" || setting == "network.scale") && spec.network.name.empty())
+    return "--network";
   static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator"};
   if (holds(of_files, setting) && spec.task.data.empty() && spec.validation().path.empty()) return "--data";
   if (setting == "model.vocab_size") {

@@ -33,6 +33,7 @@ struct StrategyInfo {
   Pattern pattern = Pattern::kAllReduce;
   bool one_worker = false;            ///< has no others
   bool in_one_process = false;        ///< runs its workers as threads
+  bool one_host = false;              ///< its workers share memory
   bool has_servers = false;           ///< processes beside the workers hold the model
   bool takes_codec = false;           ///< what it exchanges may be compressed
   bool sends_parameters = false;      ///< an exchange carries parameters, or their differences, not gradients

@@ -317,6 +317,7 @@ void RunSpec::validate() const {
   require_training(*this);
   require_optimizer(optim);
   require_task(*this);
+  require_above_zero("--scale", network.scale);
   require_compute(compute);
 }
 

@@ -37,6 +37,8 @@ std::vector<std::pair<const CLI::App*, Command>> add_commands(Program& program, 
   add(add_watch(program));
   add(add_lab(program, argv));
   add(add_network(program));
+  add(add_simulate(program, argv));
+  add(add_advise(program));
   add(add_help(program));
   add(add_completion(program));
   add(add_manual(program));

@@ -22,6 +22,8 @@ Command add_report(Program& program);
 Command add_watch(Program& program);
 Command add_lab(Program& program, char** argv);
 Command add_network(Program& program);
+Command add_simulate(Program& program, char** argv);
+Command add_advise(Program& program);
 Command add_help(Program& program);
 Command add_completion(Program& program);
 Command add_manual(Program& program);

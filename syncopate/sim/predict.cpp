@@ -26,8 +26,9 @@ LocalCosts between_threads(LocalCosts costs) {
 double share_of_cores(const Profile& profile, int64_t workers) {
   if (profile.cores <= 0) return 1;
   const auto cores = static_cast<double>(profile.cores);
+  // As run::default_threads deals them out: one worker takes all cores, of several each takes one.
   const auto used = [&](int64_t count) {
-    return std::min(cores / static_cast<double>(count), std::max(1.0, cores / static_cast<double>(count)));
+    return count == 1 ? cores : std::min(1.0, cores / static_cast<double>(count));
   };
   return used(profile.workers) / used(workers);
 }
@@ -38,9 +39,8 @@ std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, do
   for (int rank = 0; rank < spec.comm.workers; ++rank) {
     const network::Host& host =
         scene.topology.hosts()[static_cast<size_t>(scene.seats[static_cast<size_t>(rank)])];
-    const double factor = scene.one_machine
-                              ? share_of_cores(scene.profile, spec.comm.workers + spec.servers())
-                              : 1 / host.speed;
+    const double factor =
+        scene.one_machine ? share_of_cores(scene.profile, spec.comm.workers) : 1 / host.speed;
     const double passes = factor * spec.slowness_of(rank);
     times.push_back({.forward = passes * time.forward_s,
                      .backward = passes * time.backward_s,
@@ -100,7 +100,8 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
     per_second += global / workers * steps / (own[last].at - own[first].at);
     sent += (own[last].sent - own[first].sent) / steps;
   }
-  prediction.ms = 1e3 * mean(&Engine::Mark::at);
+  // Where workers run free, a mean over all their updates: of fast ones there are more.
+  prediction.ms = 1e3 * (free ? global / per_second : mean(&Engine::Mark::at));
   prediction.compute_ms = 1e3 * (mean(&Engine::Mark::compute));
   prediction.exchange_ms = 1e3 * mean(&Engine::Mark::exchange);
   prediction.hidden_ms = 1e3 * mean(&Engine::Mark::hidden);

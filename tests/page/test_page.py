@@ -22,6 +22,7 @@ import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, ink, wait_for  # noqa: E402
+import made_network  # noqa: E402
 
 PLACE = '<script type="application/json" id="results">null</script>'
 HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>'
@@ -120,6 +121,11 @@ class Page(unittest.TestCase):
             const at = heads.findIndex((head) => head.querySelector(`[data-sort="${arguments[0]}"]`));
             return [...document.querySelectorAll('.arm-row')].map((row) => row.children[at].textContent.trim());""", key)
 
+    def saved(self, chart, kind):
+        self.browser.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", f"#{chart} .tools button",
+                         ("svg", "png", "csv").index(kind))
+        return self.browser.downloaded(f"syncopate-{chart}.{kind}")
+
     def requested(self):
         """The addresses of all requests since the log was last read."""
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.log("performance")]
@@ -205,11 +211,6 @@ class Report(Page):
             self.assertEqual({len(row) for row in rows}, {len(rows[0])})
         seeds = list(csv.DictReader(io.StringIO(self.browser.downloaded("syncopate-picture.csv").decode())))
         self.assertEqual(len(seeds), sum(len(arm["runs"]) for arm in self.made.results["arms"]))
-
-    def saved(self, chart, kind):
-        self.browser.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", f"#{chart} .tools button",
-                         ("svg", "png", "csv").index(kind))
-        return self.browser.downloaded(f"syncopate-{chart}.{kind}")
 
     def test_themes_differ(self):
         paper = {}
@@ -317,6 +318,120 @@ class Report(Page):
             return new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now() - before))));""")
         print(f"10,000 runs: opened in {loaded:.1f} s, sorted in {took:.0f} ms", file=sys.stderr)
         self.assertLess(self.browser.run("return document.querySelectorAll('*').length"), 20_000)
+
+
+class Networks(Page):
+    """A worldwide network, eight arms with predictions and a placement of eight stages by eight replicas, made up."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.results = made_network.made()
+        cls.address = cls.made.write("network.html", cls.results)
+
+    def count(self, selector):
+        return self.browser.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def choose(self, arm):
+        self.browser.run("const box = document.querySelector('#network select'); box.value = arguments[0]; box.dispatchEvent(new Event('change'))", arm)
+        wait_for("the arm", lambda: self.browser.run("return document.querySelector('#network select').value") == arm)
+
+    def test_the_map_has_every_host_and_used_link(self):
+        self.show(self.address)
+        arm = next(arm for arm in self.results["arms"] if arm["id"] == self.results["advice"]["arm"])
+        self.assertEqual(self.count("#network .host"), len(arm["network"]["hosts"]))
+        self.assertEqual(self.count("#network .link"), len(arm["network"]["links"]))
+        covered, colours = ink(self.browser.picture("#network .plot svg"))
+        self.assertGreater(covered, 0.01)
+        self.assertGreater(colours, 4)
+        # A thicker line carries more.
+        widths = dict(self.browser.run("return [...document.querySelectorAll('#network .link')].map((each) => [each.dataset.link, Number(each.querySelector('.wire').getAttribute('stroke-width'))])"))
+        ordered = [widths[f"{link['from']}-{link['to']}-"] for link in sorted(arm["network"]["links"], key=lambda link: link["bytes"])]
+        self.assertEqual(ordered, sorted(ordered))
+        self.assertLess(ordered[0], ordered[-1])
+        # Many hosts: from region to region, and both ends of a line say what it carried.
+        self.choose("a4")
+        wait_for("64 hosts", lambda: self.count("#network .host") == 64)
+        self.assertEqual(self.count("#network .link"), 8)
+        self.assertIn("Oregon to Virginia", self.browser.run("return document.querySelector('#network .link[data-link^=\"0-1-\"]').ariaLabel"))
+        self.browser.run("document.querySelector('#network .link').focus()")
+        self.assertRegex(self.text(".tip"), r"MiB per step.*busy.*ms one way.*Gbit/s")
+
+    def test_an_untrustworthy_network_is_told(self):
+        self.show(self.address)
+        self.assertNotIn("do not count", self.text("#network .note"))
+        self.choose("a3")
+        wait_for("the warning", lambda: "do not count" in self.text("#network .note"))
+        self.assertIn("network emulated late", self.text(".arms"))
+
+    def test_predicted_stands_against_measured(self):
+        self.show(self.address)
+        points = self.results["predictions"]["points"]
+        self.assertEqual(self.count("#predictions .mean"), len(points))
+        self.assertEqual(self.count("#predictions .mean.excluded"), sum(1 for point in points if point["why_not"]))
+        for errors in self.results["predictions"]["errors"]:
+            self.assertIn(errors["text"], self.text("#predictions .note"))
+        # Above the diagonal where the prediction was too slow, below it where it was too fast.
+        spots = self.browser.run(
+            """return [...document.querySelectorAll('#predictions [data-prediction=run]')].map((each) => {
+                const line = each.parentNode.querySelector('.ideal');
+                const [x0, y0, x1, y1] = ['x1', 'y1', 'x2', 'y2'].map((name) => Number(line.getAttribute(name)));
+                const [, x, y] = each.getAttribute('transform').match(/([\\d.]+),([\\d.]+)/).map(Number);
+                return [each.ariaLabel, y0 + ((x - x0) / (x1 - x0)) * (y1 - y0) - y];
+            });""")
+        errors = {arm["name"]: arm["predicted"]["error"] for arm in self.results["arms"] if arm["predicted"]}
+        self.assertEqual(len(spots), len(errors))
+        for label, above in spots:
+            error = errors[label.split(":")[0]]
+            self.assertEqual(above > 0, error > 0, label)
+        self.assertEqual(self.count("#time .beside"), 2 * len(errors) + 1)  # two parts each, and the legend's
+        self.assertEqual(self.column("error")[1], "+6.2 %")
+        self.assertEqual(self.column("network")[:2], ["–", "worldwide ÷ 100"])
+
+    def test_few_predictions_are_a_table(self):
+        results = json.loads(json.dumps(self.results))
+        results["predictions"]["points"] = results["predictions"]["points"][:2]
+        self.show(self.made.write("few.html", results))
+        self.assertEqual(self.count("#predictions svg"), 0)
+        self.assertEqual(self.count("#predictions tbody tr"), 2)
+
+    def test_a_placement_shows_its_stages(self):
+        self.show(self.address)
+        self.assertEqual(self.count("#placement-0 .host"), 64)
+        marks = self.browser.run("return [...document.querySelectorAll('#placement-0 .host')].map((each) => [each.dataset.host, each.textContent])")
+        self.assertEqual({mark for _, mark in marks}, set("01234567"))
+        stages = self.results["placements"][0]["stages"]
+        for host, mark in marks:
+            self.assertIn(int(host), stages[int(mark)])
+        self.assertEqual(self.count("#placement-0 .flow-activations.link"), 7)
+        self.browser.click("#placement-0 .behind")
+        self.assertEqual(self.count("#placement-0 .sheet tbody tr"), 64)
+
+    def test_drawings_are_saved_and_fit(self):
+        for chart in ("network", "predictions", "placement-0"):
+            self.show(self.address)
+            svg = xml.etree.ElementTree.fromstring(self.saved(chart, "svg"))
+            self.assertGreater(len(list(svg.iter())), 20)
+            self.assertGreater(len(self.saved(chart, "csv").splitlines()), 7)
+        for width in (320, 820):
+            self.browser.size(width)
+            self.show(self.address)
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
+
+    def test_a_folder_without_runs_has_the_drawings(self):
+        results = made_network.without_runs()
+        self.show(self.made.write("advice.html", results))
+        self.assertIn("By prediction", self.text(".sentence"))
+        drawn = self.browser.run("return [...document.querySelectorAll('.chart')].map((each) => each.id)")
+        self.assertEqual(drawn, ["placement-0", "predictions"])
+        self.assertEqual(self.count("#advice tbody tr"), len(results["advice_check"]["rows"]))
+        self.assertIn("slower than one worker", self.text("#advice"))
+
+    def test_hostile_names_stay_text(self):
+        results = json.loads(json.dumps(self.results).replace("Oregon", "REGION").replace("worldwide", "NETWORK")
+                             .replace("REGION", json.dumps(HOSTILE)[1:-1]).replace("NETWORK", json.dumps(HOSTILE)[1:-1]))
+        self.show(self.made.write("hostile-network.html", results))
+        self.assertIn(HOSTILE, self.browser.run("return document.querySelector('#network .region').ariaLabel"))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#page img, #page script').length"), 0)
 
 
 class Bundle(unittest.TestCase):

@@ -1,8 +1,12 @@
 // The page from top to bottom.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { AdviceTable } from "./advice";
 import { BytesChart } from "./charts/bytes";
 import { CurveChart } from "./charts/curves";
+import { NetworkChart } from "./charts/network";
 import { Picture } from "./charts/picture";
+import { PlacementCharts } from "./charts/placement";
+import { PredictionChart } from "./charts/predictions";
 import { ScalingChart } from "./charts/scaling";
 import { TimeChart } from "./charts/time";
 import { TuningChart } from "./charts/tuning";
@@ -11,7 +15,7 @@ import { EveryRun } from "./everyrun";
 import { plural } from "./format";
 import { Answer, Failures, Glance, Trust } from "./head";
 import { listen, type LiveState } from "./live";
-import { modelOf } from "./model";
+import { modelOf, type Model } from "./model";
 import { LiveStatus, Now } from "./now";
 import type { Results } from "./results";
 import { ArmTable } from "./table";
@@ -52,12 +56,29 @@ function Blank({ waiting }: { waiting: boolean }) {
   );
 }
 
-function NoArms({ results }: { results: Results }) {
+/** Networks and what was predicted about them. */
+function Networks({ model, openArm }: { model: Model; openArm: (id: string) => void }) {
   return (
-    <section class="blank">
-      <p class="sentence">{results.advice.sentence || "No run has finished, so there is nothing to compare."}</p>
-      {results.notes.map((note) => <p key={note.text}>{note.text}</p>)}
-    </section>
+    <>
+      <NetworkChart model={model} />
+      <PlacementCharts model={model} />
+      <PredictionChart model={model} openArm={openArm} />
+      <AdviceTable model={model} />
+    </>
+  );
+}
+
+function NoArms({ model, openArm }: { model: Model; openArm: (id: string) => void }) {
+  const { advice, notes, placements, advice_check } = model.results;
+  return (
+    <>
+      <section class={placements.length > 0 || advice_check ? "" : "blank"}>
+        <p class="sentence">{advice.sentence || "No run has finished, so there is nothing to compare."}</p>
+        {advice.paragraph && <p class="paragraph">{advice.paragraph}</p>}
+        {notes.map((note) => <p key={note.text}>{note.text}</p>)}
+      </section>
+      <Networks model={model} openArm={openArm} />
+    </>
   );
 }
 
@@ -86,7 +107,7 @@ export function App({ first, address }: { first: Results | null; address: string
       {!model || !results ? <Blank waiting={address !== null} /> : (
         <main>
           <h1>{results.title || "Comparison"}</h1>
-          {model.arms.length === 0 ? <NoArms results={results} /> : (
+          {model.arms.length === 0 ? <NoArms model={model} openArm={openArm} /> : (
             <>
               <div class="first">
                 <Answer model={model} />
@@ -105,14 +126,18 @@ export function App({ first, address }: { first: Results | null; address: string
                 <ScalingChart model={model} openArm={openArm} />
                 <BytesChart model={model} openArm={openArm} />
               </div>
+              <Networks model={model} openArm={openArm} />
               <TuningChart model={model} openArm={openArm} />
               <ArmTable model={model} openArm={openArm} openRun={openRun} />
               <EveryRun model={model} />
             </>
           )}
           <footer class="quiet">
-            {plural(finished, "finished run")}{results.made && `, reported ${results.made}`}
-            {results.program.version && `, by syncopate ${results.program.version}${results.program.commit ? ` (${results.program.commit})` : ""}`}.
+            {[
+              results.runs.length > 0 ? plural(finished, "finished run") : "",
+              results.made ? `reported ${results.made}` : "",
+              results.program.version ? `by syncopate ${results.program.version}${results.program.commit ? ` (${results.program.commit})` : ""}` : "",
+            ].filter(Boolean).join(", ")}.
             The same numbers are in results.csv, results.json and results.xlsx, beside this page.
           </footer>
           <Details model={model} opened={opened} close={() => setOpened(null)} openArm={openArm} openRun={openRun} />

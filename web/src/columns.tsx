@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { bytes, count, difference, halfWidth, known, percent, qualityNumber, ratio, seconds, setting, settingName, significant } from "./format";
 import type { Model } from "./model";
 import type { Arm, Measure, Num, Run } from "./results";
-import { flagName } from "./words";
+import { errorText, flagName, networkName } from "./words";
 
 export interface Column {
   key: string;
@@ -69,7 +69,7 @@ export const mostVarying = 5;
 
 /** The settings that differ between arms. */
 export function varying(model: Model): string[] {
-  return model.results.varies.filter((name) => name !== "train.seed" && name !== "seed");
+  return model.results.varies.filter((name) => name !== "train.seed" && name !== "seed" && name !== "network.name" && name !== "network.scale");
 }
 
 export function columnsOf(model: Model): Column[] {
@@ -130,6 +130,18 @@ export function columnsOf(model: Model): Column[] {
         </>
       ),
       seed: (run) => significant(run.ms),
+    },
+    {
+      key: "network", minor: true, head: "network", number: false, sort: networkName,
+      cell: (arm) => <span class="whole">{networkName(arm) ?? "–"}</span>,
+    },
+    {
+      key: "predicted", minor: true, head: "predicted ms", number: true, sort: (arm) => arm.predicted?.ms ?? null,
+      cell: (arm) => significant(arm.predicted?.ms), seed: (run) => significant(run.predicted?.ms),
+    },
+    {
+      key: "error", minor: true, head: "error of it", number: true, sort: (arm) => (known(arm.predicted?.error) ? Math.abs(arm.predicted.error) : null),
+      cell: (arm) => errorText(arm.predicted?.error), seed: (run) => errorText(run.predicted?.error),
     },
     {
       key: "rate", minor: true, head: "examples/s", number: true, sort: (arm) => arm.examples_per_s?.mean ?? null,

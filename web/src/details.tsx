@@ -5,7 +5,7 @@ import type { Model } from "./model";
 import type { Arm } from "./results";
 import { Facts, RunCard, SettingsTable } from "./run";
 import { Shape } from "./shape";
-import { checkName, differenceWords, flagName, partsOf, runName, stateName } from "./words";
+import { checkName, differenceWords, errorText, flagName, networkName, partsOf, runName, stateName } from "./words";
 
 export interface Opened {
   kind: "arm" | "run";
@@ -53,6 +53,15 @@ export function Details({ model, opened, close, openRun, openArm }: Props) {
   );
 }
 
+function networkWords(arm: Arm): string | null {
+  const network = arm.network;
+  if (!network) return networkName(arm);
+  const regions = new Set(network.hosts.map((host) => host.region)).size;
+  const how = network.how === "real" || arm.simulated ? "" : `, emulated (${[network.how, network.congestion_control].filter(Boolean).join(", ")})`;
+  const late = known(network.late_ms_p99) ? `, packets at most ${significant(network.late_ms_p99, 2)} ms late (99 %)` : "";
+  return `${networkName(arm)}: ${plural(network.hosts.length, "host")} in ${plural(regions, "region")}${how}${late}`;
+}
+
 function ArmCard({ arm, model, openRun }: { arm: Arm; model: Model; openRun: (id: string) => void }) {
   const measure = model.measureOf(arm);
   const q = arm.quality;
@@ -70,6 +79,8 @@ function ArmCard({ arm, model, openRun }: { arm: Arm; model: Model; openRun: (id
           ["training time", seconds(arm.train_seconds?.mean)], ["seconds per epoch", seconds(arm.seconds_per_epoch)],
           ["ms per iteration", `${significant(arm.ms?.mean)}${known(arm.ms_p95) ? ` (p50 ${significant(arm.ms_p50)}, p95 ${significant(arm.ms_p95)})` : ""}`],
           ["of which", partsOf(arm.parts).map(({ name, ms }) => `${name} ${significant(ms, 2)}`).join(", ")],
+          ["predicted", known(arm.predicted?.ms) ? `${significant(arm.predicted.ms)} ms (${errorText(arm.predicted.error)}): compute ${significant(arm.predicted.compute_ms, 2)}, exchange ${significant(arm.predicted.exchange_ms, 2)}` : null],
+          ["network", networkWords(arm)],
           ["examples/s", significant(arm.examples_per_s?.mean)],
           ["examples, updates", known(arm.examples) ? `${count(arm.examples)} in ${count(arm.updates)} updates of ${count(arm.global_batch)}` : null],
           ["sent per step", bytes(arm.bytes?.per_step)], ["sent by all workers", bytes(total)],

@@ -5,6 +5,18 @@ import {
 } from "d3-shape";
 import type { Family } from "./results";
 
+const hexagon: SymbolType = {
+  draw(context, size) {
+    const r = Math.sqrt(size / 2.6);
+    for (let i = 0; i < 6; ++i) {
+      const [x, y] = [r * Math.cos((i * Math.PI) / 3), r * Math.sin((i * Math.PI) / 3)];
+      if (i === 0) context.moveTo(x, y);
+      else context.lineTo(x, y);
+    }
+    context.closePath();
+  },
+};
+
 export const families: Record<Family, { label: string; shape: SymbolType }> = {
   single: { label: "one worker", shape: symbolStar },
   synchronous: { label: "synchronous", shape: symbolCircle },
@@ -12,6 +24,7 @@ export const families: Record<Family, { label: string; shape: SymbolType }> = {
   asynchronous: { label: "asynchronous", shape: symbolTriangle },
   compressed: { label: "compressed", shape: symbolDiamond },
   pipeline: { label: "pipeline", shape: symbolCross },
+  simulated: { label: "simulated", shape: hexagon },
   control: { label: "control", shape: symbolWye },
 };
 

@@ -12,7 +12,7 @@ export interface Estimate {
   n: number;
 }
 
-export type Family = "single" | "synchronous" | "local" | "asynchronous" | "compressed" | "pipeline" | "control";
+export type Family = "single" | "synchronous" | "local" | "asynchronous" | "compressed" | "pipeline" | "simulated" | "control";
 export type State = "planned" | "running" | "done" | "diverged" | "failed" | "killed" | "stopped";
 
 export interface Check {
@@ -68,6 +68,111 @@ export interface Bytes {
 
 export type Settings = Record<string, unknown>;
 
+/** One direction between two hosts, by their numbers. */
+export interface NetworkLink {
+  from: number;
+  to: number;
+  latency_ms: Num;
+  gbit: Num;
+  /** Per step, headers included. */
+  bytes: Num;
+  /** Share of the time in which it sent. */
+  busy: Num;
+}
+
+export interface Network {
+  name: string;
+  scale: Num;
+  how: string;
+  congestion_control: string;
+  late_ms_p99: Num;
+  trustworthy: boolean;
+  hosts: { name: string; region: string }[];
+  /** The host of each rank. */
+  seats: number[];
+  /** Those that carried something. */
+  links: NetworkLink[];
+}
+
+export interface Predicted {
+  ms: Num;
+  compute_ms: Num;
+  exchange_ms: Num;
+  hidden_ms: Num;
+  bytes_per_step: Num;
+  from: string;
+  error: Num;
+}
+
+export interface PredictionStep {
+  ms: Num;
+  compute_ms: Num;
+  exchange_ms: Num;
+  hidden_ms: Num;
+}
+
+export interface PredictionPoint {
+  series: string;
+  name: string;
+  family: string;
+  network: string | null;
+  arm: string | null;
+  predicted: PredictionStep;
+  measured: PredictionStep;
+  error: Num;
+  /** Why it does not count. */
+  why_not: string | null;
+}
+
+export interface PredictionErrors {
+  series: string;
+  n: number;
+  left_out: number;
+  within_10: number;
+  within_20: number;
+  median: Num;
+  p90: Num;
+  text: string;
+}
+
+/** What `plan --out` wrote (docs/formats/placement.md); anything may be missing but the stages. */
+export interface Placement {
+  file: string;
+  stages: number[][];
+  network?: string;
+  scale?: Num;
+  cost_s?: Num;
+  data_parallel_s?: Num;
+  pipeline_s?: Num;
+  random_s?: Num;
+  region_blind_s?: Num;
+  hosts?: unknown;
+  devices?: unknown;
+  regions?: unknown;
+  links?: unknown;
+}
+
+export interface AdviceRow {
+  name: string;
+  family: string;
+  workers: Num;
+  predicted: PredictionStep & { examples_per_s?: Num; bytes_per_step?: Num; memory?: unknown; price_epoch?: Num };
+  measured: (PredictionStep & { examples_per_s?: Num; bytes_per_step?: Num }) | null;
+  error: Num;
+  worth_it?: boolean;
+  why?: string;
+}
+
+export interface AdviceCheck {
+  network?: string;
+  scale?: Num;
+  task?: string;
+  model?: string;
+  global_batch?: Num;
+  rows: AdviceRow[];
+  best?: Num;
+}
+
 export interface Arm {
   id: string;
   name: string;
@@ -111,6 +216,11 @@ export interface Arm {
   outside_load: Num;
   worker_spread: { low: Num; high: Num } | null;
   price: { value: Num; currency: string } | null;
+  network: Network | null;
+  network_name: string | null;
+  network_scale: Num;
+  predicted: Predicted | null;
+  simulated: boolean;
   pareto: boolean;
   tuning: { best: Num; edge: "low" | "high" | null; values: { value: Num; mean: Num }[] } | null;
 }
@@ -147,6 +257,9 @@ export interface Run {
   collapsed: boolean;
   reused: boolean;
   parts: Parts | null;
+  network_name: string | null;
+  network_scale: Num;
+  predicted: Predicted | null;
   command: string;
   host: string;
   cpu: string;
@@ -202,6 +315,9 @@ export interface Results {
   arms: Arm[];
   runs: Run[];
   scaling: { strong: ScalingPoint[]; weak: ScalingPoint[] };
+  predictions: { points: PredictionPoint[]; errors: PredictionErrors[] };
+  placements: Placement[];
+  advice_check: AdviceCheck | null;
   omitted: { curves: number };
 }
 
@@ -221,6 +337,11 @@ export function complete(raw: unknown): Results | null {
     settings: arm.settings ?? {},
     axes: arm.axes ?? {},
     words: arm.words ?? "",
+    network: arm.network?.hosts?.length ? { ...arm.network, seats: arm.network.seats ?? [], links: arm.network.links ?? [] } : null,
+    network_name: arm.network_name ?? arm.network?.name ?? null,
+    network_scale: arm.network_scale ?? arm.network?.scale ?? null,
+    predicted: arm.predicted ?? null,
+    simulated: arm.simulated ?? false,
   }));
   return {
     format: given.format ?? "",
@@ -239,6 +360,9 @@ export function complete(raw: unknown): Results | null {
     arms,
     runs: (given.runs ?? []).map((run) => ({ ...run, settings: run.settings ?? {} })),
     scaling: { strong: given.scaling?.strong ?? [], weak: given.scaling?.weak ?? [] },
+    predictions: { points: given.predictions?.points ?? [], errors: given.predictions?.errors ?? [] },
+    placements: given.placements ?? [],
+    advice_check: given.advice_check?.rows ? given.advice_check : null,
     omitted: given.omitted ?? { curves: 0 },
   };
 }

@@ -2,7 +2,7 @@
 import { known, plural, quality, ratio, halfWidth, seconds, setting, settingName, significant } from "./format";
 import type { Model } from "./model";
 import type { Arm, Parts, Run, Settings } from "./results";
-import { differenceWords, flagName, partsOf } from "./words";
+import { differenceWords, errorText, flagName, networkName, partsOf } from "./words";
 
 function SettingsLine({ settings, varies }: { settings: Settings; varies: string[] }) {
   const shown = varies.filter((name) => name in settings).slice(0, 6);
@@ -29,8 +29,10 @@ export function ArmTip({ arm, model }: { arm: Arm; model: Model }) {
       {arm.difference && <p>{differenceWords(arm, measure)}</p>}
       {bad && <p class="bad">✗ {bad.text}</p>}
       {arm.flags.length > 0 && <p>⚠ {arm.flags.map((flag) => flagName(flag.code)).join(", ")}</p>}
+      {networkName(arm) && <p class="quiet">on {networkName(arm)}</p>}
       <SettingsLine settings={arm.settings} varies={model.results.varies} />
       <PartsLine parts={arm.parts} />
+      {known(arm.predicted?.ms) && <p class="quiet">predicted {significant(arm.predicted.ms)} ms ({errorText(arm.predicted.error)})</p>}
     </>
   );
 }

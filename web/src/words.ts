@@ -1,6 +1,6 @@
 // Sentences and names that several places of the page use.
-import { difference, halfWidth, known, plural } from "./format";
-import type { Arm, Measure, Parts, Run } from "./results";
+import { difference, halfWidth, known, plural, significant } from "./format";
+import type { Arm, Measure, Num, Parts, Run } from "./results";
 
 /** "−0.1 ± 0.4 points", and whether the seeds carry it. */
 export function differenceWords(arm: Arm, measure: Measure): string {
@@ -38,7 +38,25 @@ const flagNames: Record<string, string> = {
   "other-precision": "other precision",
   "not-tuned": "rates tuned in some arms only",
   target: "target",
+  late: "network emulated late",
+  simulated: "simulated, not measured",
+  network: "network",
+  "other-network": "another network",
+  load: "load of the machine",
 };
+
+/** "worldwide ÷ 100" where rates were divided. */
+export function networkName(of: { network_name: string | null; network_scale: Num }): string | null {
+  if (!of.network_name) return null;
+  return known(of.network_scale) && of.network_scale !== 1 ? `${of.network_name} ÷ ${significant(of.network_scale)}` : of.network_name;
+}
+
+/** "+4.1 %": predicted above measured. */
+export function errorText(error: Num | undefined): string {
+  if (!known(error)) return "–";
+  const text = significant(error * 100, Math.abs(error) < 0.1 ? 2 : 3);
+  return `${error > 0 ? "+" : ""}${text} %`;
+}
 
 export function flagName(code: string): string {
   return flagNames[code] ?? code.replaceAll("-", " ");
@@ -55,6 +73,7 @@ const checkNames: Record<string, string> = {
   updates: "number of updates",
   selection: "how the model was chosen",
   trained: "whether it trained",
+  network: "network",
 };
 
 export function checkName(code: string): string {

@@ -10,7 +10,7 @@ import type { Sheet } from "../save";
 import { mark } from "../tip";
 import { ArmTip } from "../tips";
 import { XAxis } from "./axes";
-import { Drawing, Figure } from "./figure";
+import { Drawing, Figure, Swatches } from "./figure";
 import { fitted, textWidth } from "./labels";
 
 export interface Segment {
@@ -25,6 +25,8 @@ export interface Row {
   segments: Segment[];
   /** Drawn as an outline above the bar, on the same scale. */
   outline?: number;
+  /** A thin bar below, on the same scale: what was expected. */
+  beside?: Segment[];
   /** Written at the bar's end. */
   end: string;
   label: string;
@@ -48,6 +50,10 @@ interface Props {
 
 const fewRows = 16;
 
+function total(segments: Segment[]): number {
+  return segments.reduce((sum, segment) => sum + segment.value, 0);
+}
+
 export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, format, legend, sheet, model, openArm }: Props) {
   const [all, setAll] = useState(false);
   const best = model.results.advice.arm;
@@ -56,10 +62,10 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
     const narrow = width < 560;
     const side = narrow ? 0 : Math.min(width * 0.36, 250, Math.max(...shown.map((row) => textWidth(row.arm.name, 13, 700))) + 12);
     const tail = Math.max(...shown.map((row) => textWidth(row.end, 12))) + 10;
-    const step = narrow ? 44 : 30;
+    const step = (narrow ? 44 : 30) + (shown.some((row) => row.beside) ? 7 : 0);
     const top = 4;
     const bottom = top + shown.length * step;
-    const most = Math.max(...shown.map((row) => Math.max(row.segments.reduce((sum, s) => sum + s.value, 0), row.outline ?? 0)), 1e-9);
+    const most = Math.max(...shown.map((row) => Math.max(total(row.segments), total(row.beside ?? []), row.outline ?? 0)), 1e-9);
     const x = scaleLinear().domain([0, most]).range([side, width - tail]);
     const inUnit = scaleLinear().domain([0, most / unit]).range(x.range());
     return (
@@ -69,6 +75,7 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
           {shown.map((row, i) => {
             const y = top + i * step + (narrow ? 18 : 0);
             let at = 0;
+            let expected = 0;
             return (
               <g
                 key={row.arm.id} class={`bar-row ${familyClass(row.arm.family)}`}
@@ -86,6 +93,11 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
                 {known(row.outline) && row.outline > 0 && (
                   <rect class="hidden-part" x={x(0) + 0.75} y={y + 2} width={Math.max(1, x(row.outline) - x(0))} height={5} />
                 )}
+                {row.beside?.map((segment) => {
+                  const from = x(expected);
+                  expected += segment.value;
+                  return <rect key={segment.part} class={`${segment.part} beside`} x={from} y={y + 24} width={Math.max(0, x(expected) - from)} height={5} />;
+                })}
                 <text class="context" aria-hidden="true" x={x(Math.max(at, 0)) + 6} y={y + 19}>{row.end}</text>
               </g>
             );
@@ -102,9 +114,7 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
   const key = (
     <>
       {lead}
-      <span class="swatches" role="list">
-        {legend.map(({ part, name }) => <span key={part} role="listitem"><i class={part} />{name}</span>)}
-      </span>
+      <Swatches items={legend} />
     </>
   );
   return <Figure id={id} title={title} lead={key} note={note} sheet={sheet} draw={draw} />;

@@ -83,6 +83,15 @@ export function Figure({ id, title, lead, note, sheet, draw, class: extra }: Pro
   );
 }
 
+/** What colours mean. */
+export function Swatches({ items }: { items: { part: string; name: ComponentChildren }[] }) {
+  return (
+    <span class="swatches" role="list">
+      {items.map(({ part, name }) => <span key={part} role="listitem"><i class={part} />{name}</span>)}
+    </span>
+  );
+}
+
 /** An SVG whose unit is the pixel that it was drawn for; it shrinks with the page in print. */
 export function Drawing({ width, height, label, children }: {
   width: number;

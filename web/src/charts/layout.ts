@@ -3,6 +3,7 @@ import { scaleLinear, scaleLog } from "d3-scale";
 import { known } from "../format";
 import { extent, type Model } from "../model";
 import type { Arm, Estimate } from "../results";
+import { networkName } from "../words";
 import { leastSpan, padded, type Scale } from "./axes";
 import { placeLabels, shorten, textWidth, type Box, type Placed } from "./labels";
 
@@ -77,8 +78,8 @@ export interface Layout {
   frame: Box;
   x: Scale;
   y: Scale;
-  /** What nothing else beats, from left to right. */
-  front: Spot[];
+  /** What nothing else beats, from left to right; on each network its own. */
+  fronts: Spot[][];
   /** Drawn in full, the most important first. */
   named: Spot[];
   /** The rest of many. */
@@ -128,10 +129,17 @@ export function layoutOf(plot: Plot, model: Model, width: number): Layout {
   const hasName = new Set(names.map(({ key }) => key));
   return {
     width, height, narrow, frame, x, y, named, names,
-    front: spots.filter(({ arm }) => arm.pareto && !arm.excluded).sort((a, b) => a.x - b.x),
+    fronts: frontsOf(spots),
     quiet: spots.filter((spot) => !inNamed.has(spot)),
     nameless: named.filter(({ arm }) => !hasName.has(arm.id)),
   };
+}
+
+function frontsOf(spots: Spot[]): Spot[][] {
+  const front = spots.filter(({ arm }) => arm.pareto && !arm.excluded).sort((a, b) => a.x - b.x);
+  const networks = [...new Set(front.filter(({ arm }) => arm.workers > 1).map(({ arm }) => networkName(arm)))];
+  if (networks.length < 2) return [front];
+  return networks.map((name) => front.filter(({ arm }) => arm.workers === 1 || networkName(arm) === name));
 }
 
 /** What of an arm a name must not cover. */

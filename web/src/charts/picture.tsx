@@ -80,7 +80,7 @@ function Plotted(drawn: Drawn) {
         </g>
       )}
       {known(level) && <line class="context-line" x1={frame.x} x2={right} y1={y(level)} y2={y(level)} />}
-      {layout.front.length > 1 && <polyline class="front" points={layout.front.map((spot) => `${spot.x},${spot.y}`).join(" ")} />}
+      {layout.fronts.map((front, i) => front.length > 1 && <polyline key={i} class="front" points={front.map((spot) => `${spot.x},${spot.y}`).join(" ")} />)}
       <Leaders layout={layout} />
       <Crowd plot={plot} layout={layout} model={model} openArm={openArm} />
       {layout.named.map((spot) => !spot.arm.excluded && <Seeds key={spot.arm.id} spot={spot} {...drawn} />)}

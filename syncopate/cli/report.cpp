@@ -19,7 +19,8 @@ Command add_report(Program& program) {
   CLI::App* app = program.app.add_subcommand(
       "report", "Compare the runs in a folder: a table, a page, and files for pandas and spreadsheets");
   auto arguments = std::make_shared<Arguments>();
-  app->add_option("folder", arguments->folder, "folder of `compare`, folder of runs, or one run's")
+  app->add_option("folder", arguments->folder,
+                  "folder of `compare`, `advise` or `plan`, folder of runs, or one run's")
       ->required()
       ->type_name("FOLDER");
   app->add_option("--out", arguments->out, "where the page goes (default: FOLDER/report.html)")
@@ -28,6 +29,9 @@ Command add_report(Program& program) {
   program.notes[app] = {
       "Writes report.html, results.csv, results.json, results.md and results.xlsx into the folder. Runs that "
       "cannot be read are named and left out.",
+      "advice.json and *.placement.json files in the folder (`advise --out`, `plan --out`) are drawn beside "
+      "the runs, or "
+      "alone.",
       "What is checked, and what each note means, is in docs/comparing.md."};
   program.examples[app] = {"syncopate report runs/quickstart",
                            "syncopate report runs/quickstart --out page.html"};

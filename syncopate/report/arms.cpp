@@ -261,8 +261,8 @@ void make_runs_and_arms(Comparison& of) {
   results.notes = sweep.notes;
   results.axes = sweep.axes;
   results.omitted_curves = sweep.omitted_curves;
-  results.advice_check = sweep.advice_check;
-  results.placements = sweep.placements;
+  results.advice_check = sweep.attached.advice;
+  results.placements = sweep.attached.placements;
   for (const RunData& run : sweep.runs) results.runs.push_back(result_of(run));
   if (!sweep.planned) group_by_settings(results.runs, sweep.runs);
   const auto compared = [](const RunResult& run) { return run.kind == "row" || run.kind == "control"; };

@@ -17,7 +17,6 @@
 #include "syncopate/base/text.h"
 #include "syncopate/record/lines.h"
 #include "syncopate/record/run_folder.h"
-#include "syncopate/report/attachments.h"
 #include "syncopate/report/plain_text.h"
 #include "syncopate/report/plan.h"
 #include "syncopate/report/traits.h"
@@ -283,17 +282,16 @@ bool SweepReader::refresh() {
     fresh = found_runs(folder_);
   }
   const std::string attached = attachments_stamp(folder_);
-  Attachments others = read_attachments(folder_);
-  if (fresh.runs.empty() && !others.any()) {
-    const std::string damaged = others.notes.empty() ? "" : "; " + others.notes[0].text;
+  fresh.attached = attached == attached_ ? data_.attached : read_attachments(folder_);
+  const std::vector<Note>& notes = fresh.attached.notes;
+  if (fresh.runs.empty() && !fresh.attached.any()) {
+    const std::string damaged = notes.empty() ? "" : "; " + notes[0].text;
     throw DataError(
         "{} holds no run: neither a sweep.json nor a folder with a spec.json, nor an advice.json or a "
         "*.placement.json; give the folder that compare, train or advise wrote{}",
         utf8(folder_.string()), damaged);
   }
-  fresh.advice_check = std::move(others.advice);
-  fresh.placements = std::move(others.placements);
-  fresh.notes.insert(fresh.notes.end(), others.notes.begin(), others.notes.end());
+  fresh.notes.insert(fresh.notes.end(), notes.begin(), notes.end());
   // Whoever ran it may have been killed: then nobody said that it stopped.
   const bool abandoned = fresh.planned && fresh.state == "running" && !held(folder_);
   if (abandoned) fresh.state = "stopped";

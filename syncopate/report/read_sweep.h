@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "syncopate/record/record.h"
+#include "syncopate/report/attachments.h"
 #include "syncopate/report/results.h"
 #include "syncopate/report/step_curve.h"
 
@@ -65,8 +66,7 @@ struct SweepData {
   std::vector<RunData> runs{};
   std::vector<TuningData> tunings{};
   std::vector<Note> notes{};
-  std::optional<Attachment> advice_check{};
-  std::vector<Attachment> placements{};
+  Attachments attached{};
   int64_t omitted_curves = 0;
 };
 

@@ -137,8 +137,7 @@ Json to_json(const PredictionSummary& s) {
   return {{"series", s.series},       {"n", s.n},
           {"left_out", s.left_out},   {"within_10", s.within_10},
           {"within_20", s.within_20}, {"median", number(s.median)},
-          {"p90", number(s.p90)},
-          {"text", prediction_text(s)}};
+          {"p90", number(s.p90)},     {"text", prediction_text(s)}};
 }
 
 /// Its JSON, with the name of its file.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "syncopate/report/comparison.h"
+#include "syncopate/report/words.h"
 
 namespace syncopate::report {
 namespace {
@@ -44,6 +45,7 @@ std::vector<ScalingPoint> scaled(const Results& results, bool weak) {
     const std::string batch = "\n" + std::to_string(size(arm));
     Family& family = families[kept(arm, true) + batch];
     family.name = arm.codec.empty() || arm.codec == "none" ? arm.strategy : arm.strategy + ", " + arm.codec;
+    if (!arm.on.name.empty()) family.name += " on " + network_text(arm.on);
     family.alone = kept(arm, false) + batch;
     family.arms.push_back(&arm);
   }

@@ -71,6 +71,9 @@ export interface MapLayout {
 /** With more hosts than this, links are drawn from region to region. */
 export const manyHosts = 16;
 
+/** Or with more lines than this between regions. */
+const mostLines = 24;
+
 export function sum(values: Num[]): Num {
   const all = values.filter(known);
   return all.length === 0 ? null : all.reduce((a, b) => a + b, 0);
@@ -121,40 +124,49 @@ export function layMap(hosts: Host[], wires: Wire[], width: number): MapLayout {
   hosts.forEach((host, i) => append(regions, host.region, i));
   // Of one region its hosts are the ring.
   const groups = regions.size > 1 ? [...regions] : hosts.map((host, i): [string, number[]] => [host.name, [i]]);
-  const bundled = regions.size > 1 && hosts.length > manyHosts;
+  const regionOf = (host: number) => hosts[host]?.region;
+  const crossing = wires.filter((wire) => regionOf(wire.from) !== regionOf(wire.to)).length;
+  const bundled = regions.size > 1 && regions.size < hosts.length && (hosts.length > manyHosts || crossing > mostLines);
+  const crowded = regions.size === 1 && hosts.length > manyHosts; // then their numbers are names enough
   const narrow = width < 560;
   const dot = hosts.length > 40 ? (narrow ? 7 : 9) : narrow ? 9 : 12;
   const gap = dot * 2 + (bundled || hosts.length > manyHosts ? 4 : 14);
   const places = groups.map(([, members]) => packed(members.length));
-  const radii = places.map((list) => Math.max(...list.map(([x, y]) => Math.hypot(x, y))) * gap + dot + 7);
+  const rim = crowded ? 0 : 7;
+  const radii = places.map((list) => Math.max(...list.map(([x, y]) => Math.hypot(x, y))) * gap + dot + rim);
   const widest = Math.max(...radii);
-  const around = radii.reduce((all, r) => all + 2 * r + (narrow ? 10 : 22), 0);
-  const names = groups.map(([name]) => textWidth(name, 13, 600));
+  const around = radii.reduce((all, r) => all + 2 * r + (crowded ? 5 : narrow ? 10 : 22), 0);
+  const names = groups.map(([name]) => (crowded ? 0 : textWidth(name, 13, 600)));
   // Names to the left and right need their width, unless the drawing is narrow: then they stand above.
   const side = narrow ? 4 : Math.min(width * 0.2, Math.max(...names) + 10);
   const acrossMost = Math.max(40, width / 2 - widest - side);
   const wanted = Math.max(around / (2 * Math.PI), groups.length === 2 ? 130 : 110);
-  const rx = Math.min(acrossMost, Math.max(wanted * 1.25, narrow ? 0 : Math.min(290, width * 0.24)));
+  const rx = Math.min(acrossMost, Math.max(crowded ? wanted : wanted * 1.25, narrow ? 0 : Math.min(290, width * 0.24)));
   const ry = groups.length === 2 ? 0 : Math.max(narrow ? wanted * 1.45 : wanted, Math.min(165, width * 0.15), 110);
-  const above = widest + 26;
-  const height = 2 * ry + 2 * above;
-  const [cx, cy] = [width / 2, height / 2];
+  const cx = width / 2;
 
   const clusters = groups.map(([name, members], i): Cluster => {
     const angle = groups.length === 2 ? Math.PI * (1 - i) : -Math.PI / 2 + (i * 2 * Math.PI) / groups.length;
     const alone = groups.length === 1;
-    const [x, y] = alone ? [cx, cy] : [cx + rx * Math.cos(angle), cy + ry * Math.sin(angle)];
+    const [x, y] = alone ? [cx, 0] : [cx + rx * Math.cos(angle), ry * Math.sin(angle)];
     const r = radii[i] ?? dot;
     const [c, s] = [Math.cos(angle), Math.sin(angle)];
     const sideways = !narrow && Math.abs(c) > 0.3;
     const label = sideways
       ? { x: x + Math.sign(c) * (r + 7), y, anchor: c > 0 ? ("start" as const) : ("end" as const) }
       : { x, y: s > 0.01 ? y + r + 14 : y - r - 10, anchor: "middle" as const };
-    return { name, x, y, r, hosts: members, label };
+    return { name: crowded ? "" : name, x, y, r, hosts: members, label };
   });
+  if (crowded) clusters.push({ name: hosts[0]?.region ?? "", x: cx, y: 0, r: 0, hosts: [], label: { x: cx, y: 0, anchor: "middle" } });
+  const [lowest, highest] = extent(clusters.flatMap(({ y, r, label }) => [y - r - 4, y + r + 4, label.y - 12, label.y + 12]));
+  for (const cluster of clusters) {
+    cluster.y -= lowest;
+    cluster.label.y -= lowest;
+  }
+  const height = highest - lowest;
   // A name that leaves the drawing is moved back in.
-  clusters.forEach(({ label }, i) => {
-    const wide = names[i] ?? 0;
+  clusters.forEach(({ label, name }) => {
+    const wide = textWidth(name, 13, 600);
     const left = label.anchor === "start" ? label.x : label.anchor === "end" ? label.x - wide : label.x - wide / 2;
     if (left < 2) label.x += 2 - left;
     if (left + wide > width - 2) label.x -= left + wide - width + 2;

@@ -56,12 +56,13 @@ export function NetworkMap({ layout, hosts, label, colour, thickness }: MapProps
   const { clusters, dots, lines, inside, bundled, dot, width, height } = layout;
   const name = (line: Line, end: "from" | "to") => (bundled ? clusters[line[end]]?.name : hosts[line[end]]?.name) ?? "?";
   const busiest = lines.filter((line) => known(line.busy) && line.busy >= 0.5).sort((a, b) => (b.busy ?? 0) - (a.busy ?? 0))[0];
-  const ringed = clusters.length < dots.length; // a ring about a single host says nothing
+  const ringed = clusters.some((cluster) => cluster.hosts.length > 1); // a ring about a single host says nothing
   return (
     <Drawing width={width} height={height} label={label}>
       {clusters.map((cluster, k) => {
+        if (cluster.hosts.length === 0) return null;
         const within = inside.get(k) ?? [];
-        const words = [cluster.name, plural(cluster.hosts.length, "host"), ...(within.length > 0 ? [`inside it: ${facts(within).join(", ")}`] : [])];
+        const words = [cluster.name || hosts[cluster.hosts[0] ?? 0]?.name || "", plural(cluster.hosts.length, "host"), ...(within.length > 0 ? [`inside it: ${facts(within).join(", ")}`] : [])];
         return (
           <g key={k} class="region" {...mark({ label: words.join(", "), stop: clusters.length <= mostStops, tip: () => <>{words.map((each, i) => <p key={i}>{i === 0 ? <b>{each}</b> : each}</p>)}</> })}>
             {ringed && <circle class={`rim ${within.some((wire) => known(wire.busy)) ? busyClass(most(within.map((wire) => wire.busy))) : ""}`} cx={cluster.x} cy={cluster.y} r={cluster.r} />}
@@ -105,7 +106,9 @@ export function NetworkMap({ layout, hosts, label, colour, thickness }: MapProps
 function Busiest({ line, layout: { clusters, dots, dot, bundled, width, height } }: { line: Line; layout: MapLayout }) {
   const text = `${percent(line.busy)} busy`;
   const around = ({ x, y }: { x: number; y: number }, r: number) => ({ x: x - r, y: y - r, width: 2 * r, height: 2 * r });
+  const [dx, dy] = [line.end.x - line.middle.x, line.end.y - line.middle.y];
   const taken = [
+    ...[-0.6, -0.3, 0, 0.3, 0.6].map((t) => around({ x: line.middle.x + t * dx, y: line.middle.y + t * dy }, 5)), // the line itself
     ...(bundled ? clusters.map((cluster) => around(cluster, cluster.r)) : dots.map((each) => around(each, dot))),
     ...clusters.map(({ name, label }) => {
       const wide = textWidth(name, 13, 600);
@@ -137,12 +140,12 @@ export function linkSheet(hosts: Host[], wires: Wire[], kinds = false): Sheet {
   };
 }
 
-/** From 1 to 9 pixels, in proportion to what a line carried. */
+/** Up to 9 pixels, of many lines up to 5, in proportion to what a line carried. */
 export function thicknessBy(lines: Line[], value: (line: Line) => Num): (line: Line) => number {
   const largest = most(lines.map(value)) ?? 0;
   return (line) => {
     const mine = value(line);
-    return known(mine) && largest > 0 ? Math.max(1.2, 9 * (mine / largest)) : 1.5;
+    return known(mine) && largest > 0 ? Math.max(1.2, (lines.length > 24 ? 5 : 9) * (mine / largest)) : 1.5;
   };
 }
 
@@ -153,6 +156,11 @@ function told(network: Network, arm: Arm): string {
   return network.trustworthy
     ? `Emulated on one machine${late}.`
     : `⚠ Emulated on one machine that was too busy for it${late}: these shares and times do not count.`;
+}
+
+/** The same for a drawing and the words about it. */
+function isBundled(hosts: Host[], wires: Wire[]): boolean {
+  return layMap(hosts, wires, 1000).bundled;
 }
 
 export function NetworkChart({ model }: { model: Model }) {
@@ -199,7 +207,7 @@ export function NetworkChart({ model }: { model: Model }) {
         <>
           <p>
             {regions > 1 ? "Regions stand on a ring in the order of the cluster file: where on earth they are is not known." : "Hosts of one region stand on a ring."}
-            {hosts.length > 16 && regions > 1 && " Links from one region to another are drawn as one; a ring’s colour is that of the busiest link inside."}
+            {isBundled(hosts, wires) && " Links from one region to another are drawn as one; a ring’s colour is that of the busiest link inside."}
             {known(thickest) && counted && ` The link that carries most has ${bytes(thickest)} per step.`}
             {" "}{told(network, arm)}
           </p>

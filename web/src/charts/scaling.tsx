@@ -6,6 +6,7 @@ import { append, extent, type Model } from "../model";
 import type { Arm, ScalingPoint } from "../results";
 import { mark } from "../tip";
 import { ArmTip } from "../tips";
+import { networkName } from "../words";
 import { XAxis, YAxis } from "./axes";
 import { Drawing, Figure } from "./figure";
 import { dodge, shorten, textWidth } from "./labels";
@@ -26,6 +27,7 @@ const mostNamed = 12;
 function seriesOf(points: ScalingPoint[], model: Model): Series[] {
   const single = points.find((point) => point.workers === 1);
   const groups = new Map<string, Spot[]>();
+  const networks = new Set(points.map((point) => model.arm.get(point.arm)).filter((arm) => arm && arm.workers > 1).map((arm) => arm && networkName(arm)));
   const seen = new Set<string>();
   for (const point of points) {
     const of = model.arm.get(point.arm);
@@ -34,7 +36,7 @@ function seriesOf(points: ScalingPoint[], model: Model): Series[] {
     if (!of || of.excluded || !known(faster) || seen.has(point.arm)) continue;
     seen.add(point.arm);
     const name = of.codec && of.codec !== "none" ? `${of.strategy} + ${of.codec}` : of.strategy;
-    append(groups, name, { ...point, of, faster });
+    append(groups, networks.size > 1 && of.workers > 1 && networkName(of) ? `${name}, ${networkName(of)}` : name, { ...point, of, faster });
   }
   // One worker is where every line begins, whatever it is called.
   const origin = [...groups.values()].flat().find((spot) => spot.workers === 1 && spot.of.family === "single");

@@ -15,6 +15,7 @@
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/emulation/control.h"
+#include "syncopate/emulation/variables.h"
 
 namespace syncopate::emulation {
 namespace {
@@ -55,6 +56,9 @@ std::string request_change(const std::string& lab, nlohmann::json request) {
 }  // namespace
 
 std::filesystem::path labs_folder() {
+  // Inside a lab the user may have another number.
+  if (const char* own = ::getenv(kSocketVariable); own != nullptr && *own != '\0')
+    return std::filesystem::path(own).parent_path();
   const char* runtime = ::getenv("XDG_RUNTIME_DIR");
   const bool given = runtime != nullptr && *runtime != '\0' && std::filesystem::is_directory(runtime);
   const std::filesystem::path own =

@@ -18,6 +18,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <limits>
 #include <system_error>
 
@@ -74,6 +75,25 @@ Descriptor open_packet_socket(int interface) {
   return socket;
 }
 
+/// That this process may run on.
+std::vector<int> own_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(static_cast<size_t>(core), &set)) cores.push_back(core);
+  }
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+timespec time_until(int64_t then) {
+  if (then == kNever) return {};
+  const int64_t left = std::max<int64_t>(then - steady_now(), 0);
+  return {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+}
+
 /// When the kernel got it, by CLOCK_REALTIME; nothing of it: 0.
 int64_t time_of(msghdr& message) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
@@ -93,7 +113,10 @@ Switch::Switch(const network::Topology& topology, const std::vector<HostSide>& h
       pairs_(static_cast<size_t>(hosts_) * static_cast<size_t>(hosts_)),
       started_(steady_now()),
       scratch_(kLargestFrame) {
-  for (const HostSide& host : hosts) sockets_.push_back(open_packet_socket(host.outer_interface));
+  for (const HostSide& host : hosts) {
+    sockets_.push_back(open_packet_socket(host.outer_interface));
+    polled_.push_back({sockets_.back().get(), POLLIN, 0});
+  }
   for (int from = 0; from < hosts_; ++from) {
     for (int to = 0; to < hosts_; ++to) {
       const double round_trip = topology.link(from, to).latency_ms + topology.link(to, from).latency_ms;
@@ -106,19 +129,36 @@ Switch::~Switch() {
   stop_ = true;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void Switch::start() {
+  const std::vector<int> cores = own_cores();
   // Signals are the main thread's.
   sigset_t all, old;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { run(); });
+  std::promise<void> ready;
+  threads_.emplace_back([this, &ready, core = cores.back()] {
+    get_ahead(core);
+    ready.set_value();
+    run();
+  });
+  if (cores.size() > 1) {
+    threads_.emplace_back([this, core = cores[cores.size() - 2]] {
+      get_ahead(core);
+      stand_by();
+    });
+  }
+  ready.get_future().wait();
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
-void Switch::get_ahead() {
+void Switch::get_ahead(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(core), &set);
+  ::sched_setaffinity(0, sizeof set, &set);
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   const sched_param priority{.sched_priority = 10};
   if (::sched_setscheduler(0, SCHED_FIFO, &priority) == 0) {
@@ -133,9 +173,7 @@ void Switch::get_ahead() {
 }
 
 void Switch::run() {
-  get_ahead();
-  std::vector<pollfd> polled;
-  for (const Descriptor& socket : sockets_) polled.push_back({socket.get(), POLLIN, 0});
+  std::vector<pollfd> polled = polled_;
   polled.push_back({wake_.get(), POLLIN, 0});
   while (!stop_) {
     int64_t next;
@@ -143,18 +181,32 @@ void Switch::run() {
       const std::lock_guard lock(mutex_);
       next = deliver();
     }
-    timespec timeout{};
-    if (next != kNever) {
-      const int64_t left = std::max<int64_t>(next - steady_now(), 0);
-      timeout = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
-    }
-    const int ready = ::ppoll(polled.data(), polled.size(), next == kNever ? nullptr : &timeout, nullptr);
-    if (ready <= 0) continue;
+    const timespec timeout = time_until(next);
+    if (::ppoll(polled.data(), polled.size(), next == kNever ? nullptr : &timeout, nullptr) <= 0) continue;
     const std::lock_guard lock(mutex_);
-    const int64_t clock_offset = read_clock(CLOCK_REALTIME) - steady_now();
-    for (int host = 0; host < hosts_; ++host) {
-      if (polled[static_cast<size_t>(host)].revents != 0) take_from(host, clock_offset);
-    }
+    take_from_all();
+  }
+}
+
+void Switch::stand_by() {
+  constexpr int64_t kNap = 500'000;
+  pollfd wake{wake_.get(), POLLIN, 0};
+  while (!stop_) {
+    const timespec nap{0, kNap};
+    ::ppoll(&wake, 1, &nap, nullptr);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || steady_now() - last_turn_ < kNap) continue;
+    take_from_all();
+    deliver();
+  }
+}
+
+void Switch::take_from_all() {
+  last_turn_ = steady_now();
+  if (::poll(polled_.data(), polled_.size(), 0) <= 0) return;
+  const int64_t clock_offset = read_clock(CLOCK_REALTIME) - steady_now();
+  for (int host = 0; host < hosts_; ++host) {
+    if (polled_[static_cast<size_t>(host)].revents != 0) take_from(host, clock_offset);
   }
 }
 
@@ -199,6 +251,7 @@ void Switch::accept(int from, const uint8_t* bytes, size_t size, int64_t at) {
 
 int64_t Switch::deliver() {
   int64_t now = steady_now();
+  last_turn_ = now;
   while (!next_.empty()) {
     const Next first = next_.top();
     if (first.due > now) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -19,7 +21,8 @@
 namespace syncopate::emulation {
 
 /// Takes every packet that a host sends and gives it to the other one when the link between them would have.
-/// One thread, ahead of all others where the machine allows it.
+/// One thread, ahead of all others where the machine allows it; a second one on another core steps in where
+/// the first one's core is taken away (by a hypervisor, for 100 ms at a time), with packets due.
 class Switch {
  public:
   /// Made in the lab's own network namespace. Throws std::system_error.
@@ -28,7 +31,7 @@ class Switch {
   Switch(const Switch&) = delete;
   Switch& operator=(const Switch&) = delete;
 
-  void start();  ///< the thread
+  void start();  ///< the threads
   /// Whether the switch runs ahead of others by itself. If not, the others have to step back.
   bool ahead() const { return ahead_; }
 
@@ -57,7 +60,9 @@ class Switch {
   };
 
   void run();
-  void get_ahead();
+  void stand_by();
+  void get_ahead(int core);
+  void take_from_all();
   void take_from(int host, int64_t clock_offset);
   void accept(int from, const uint8_t* bytes, size_t size, int64_t at);
   int64_t deliver();  ///< all that is due; when the next one is
@@ -75,9 +80,11 @@ class Switch {
   mutable double missed_ = 0;  ///< packets that came while nobody took them: the machine was too busy
   double taken_ = 0;
   int64_t started_ = 0;
+  int64_t last_turn_ = 0;  ///< when a thread last looked
   std::vector<uint8_t> scratch_;
+  std::vector<pollfd> polled_;  ///< the sockets of the hosts
   std::atomic<bool> stop_{false}, ahead_{false};
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace syncopate::emulation

@@ -6,9 +6,10 @@
 namespace syncopate::emulation {
 namespace {
 
-/// What may wait: as much as is on the way in a round trip, so that TCP, which halves its window after a
-/// loss, keeps the link busy; and a few hundred packets where that is less.
-constexpr double kLeastQueue = 256 * 1500;
+/// What may wait: as much as is on the way in a round trip, so that TCP, which cuts its window by a third or
+/// a half after a loss, keeps the link busy. Where that is less: a few hundred packets, or some milliseconds,
+/// in which a busy machine may not come to answer.
+constexpr double kLeastQueue = 256 * 1500, kLeastQueueMs = 8;
 
 }  // namespace
 
@@ -20,7 +21,7 @@ void Wire::change(const network::Link& link, double round_trip_ms) {
   link_ = link;
   cut_ = false;
   ns_per_byte_ = 8 / link.gbit;
-  queue_bytes_ = std::max(kLeastQueue, round_trip_ms * 1e6 / ns_per_byte_);
+  queue_bytes_ = std::max(kLeastQueue, std::max(kLeastQueueMs, round_trip_ms) * 1e6 / ns_per_byte_);
 }
 
 std::optional<int64_t> Wire::send(int64_t now, int64_t wire_bytes, int segments) {

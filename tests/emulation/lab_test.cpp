@@ -1,0 +1,365 @@
+// Labs as they are: real namespaces, real TCP, and programs inside that are this test program again.
+#include "syncopate/emulation/lab.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <future>
+#include <set>
+#include <thread>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/emulation/control.h"
+#include "syncopate/emulation/descriptor.h"
+#include "syncopate/emulation/exec.h"
+#include "tests/support/child.h"
+#include "tests/support/support.h"
+
+namespace syncopate::emulation {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using test::variable;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Hosts a, b, c, d; the link of each pair differs.
+network::Topology four_hosts() {
+  const network::Link slow{.latency_ms = 5, .gbit = 0.01}, middle{.latency_ms = 25, .gbit = 0.1},
+      fast{.latency_ms = 0.5, .gbit = 1}, far{.latency_ms = 125, .gbit = 0.1},
+      open{.latency_ms = 0.1, .gbit = 10};
+  const network::Link& own = network::kMemory;
+  return {"four",
+          {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"}},
+          {own, slow, middle, fast, slow, own, far, open, middle, far, own, fast, fast, open, fast, own}};
+}
+
+/// Runs the role (see Inside below) in a lab of that network.
+int in_lab(const network::Topology& topology, const std::string& role, const test::Variables& more = {}) {
+  LabOptions options{.topology = topology};
+  options.argv = test::own_command("Inside");
+  options.environment = {{"LAB_ROLE", role}};
+  options.environment.insert(more.begin(), more.end());
+  return run_in_lab(options);
+}
+
+/// A pair of connected sockets between two hosts; both ends are this process's.
+struct Connection {
+  Descriptor from, to;
+  Connection(const Inside& lab, int a, int b) {
+    std::promise<int> port;
+    std::thread receiver([&] {
+      lab.enter(b);
+      const Descriptor listener(::socket(AF_INET, SOCK_STREAM, 0));
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      socklen_t size = sizeof address;
+      ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size);
+      ::listen(listener.get(), 1);
+      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+      port.set_value(ntohs(address.sin_port));
+      to = Descriptor(::accept(listener.get(), nullptr, nullptr));
+    });
+    std::thread sender([&] {
+      lab.enter(a);
+      from = Descriptor(::socket(AF_INET, SOCK_STREAM, 0));
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(port.get_future().get()));
+      ::inet_pton(AF_INET, lab.address(b).c_str(), &address.sin_addr);
+      ::connect(from.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+    });
+    sender.join();
+    receiver.join();
+    const int yes = 1;
+    for (const Descriptor* end : {&from, &to})
+      ::setsockopt(end->get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  }
+};
+
+/// Seconds until a byte has come back.
+double round_trip(const Connection& connection) {
+  const Clock::time_point start = Clock::now();
+  char byte = 'x';
+  ::send(connection.from.get(), &byte, 1, 0);
+  ::recv(connection.to.get(), &byte, 1, MSG_WAITALL);
+  ::send(connection.to.get(), &byte, 1, 0);
+  ::recv(connection.from.get(), &byte, 1, MSG_WAITALL);
+  return since(start);
+}
+
+double best_round_trip_ms(const Inside& lab, int a, int b, int times) {
+  const Connection connection(lab, a, b);
+  double best = 1e9;
+  for (int k = 0; k < times; ++k) best = std::min(best, round_trip(connection));
+  return best * 1e3;
+}
+
+/// Gbit/s of payload once it flows, over `seconds`.
+double goodput(const Inside& lab, int a, int b, double warm_up, double seconds) {
+  const Connection connection(lab, a, b);
+  std::atomic<bool> stop{false};
+  std::thread sender([&] {
+    const std::vector<char> bytes(1 << 18);
+    while (!stop && ::send(connection.from.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0) {
+    }
+  });
+  std::vector<char> bytes(1 << 20);
+  const Clock::time_point start = Clock::now();
+  double counted = 0, first = 0, last = 0;
+  while (last < warm_up + seconds) {
+    const ssize_t size = ::recv(connection.to.get(), bytes.data(), bytes.size(), 0);
+    last = since(start);
+    if (size <= 0) break;
+    if (last < warm_up) {
+      first = last;
+    } else {
+      counted += static_cast<double>(size);
+    }
+  }
+  stop = true;
+  ::shutdown(connection.to.get(), SHUT_RDWR);
+  ::shutdown(connection.from.get(), SHUT_RDWR);
+  sender.join();
+  return counted * 8e-9 / (last - first);
+}
+
+/// What runs inside: one role a time, chosen by LAB_ROLE.
+TEST(Inside, DISABLED_Main) {
+  const std::string role = variable("LAB_ROLE");
+  if (role == "quit") ::_exit(7);
+  if (role == "sleep") {
+    test::write_text(variable("LAB_MARK"), "here");
+    while (true) ::pause();
+  }
+  if (role == "one signal") {
+    static std::atomic<int> interrupts{0};
+    ::signal(SIGINT, [](int) { ++interrupts; });
+    test::write_text(variable("LAB_MARK"), "here");
+    ASSERT_TRUE(test::eventually([] { return interrupts > 0; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    ::_exit(interrupts == 1 ? 42 : 43);
+  }
+  const std::optional<Inside> lab = inside();
+  ASSERT_TRUE(lab);
+  if (role == "round trips") {
+    const auto check = [&](int a, int b, double asked, int times) {
+      const double found = best_round_trip_ms(*lab, a, b, times);
+      EXPECT_LE(std::abs(found - asked), std::max(0.5, 0.1 * asked)) << asked << " ms asked, " << found;
+    };
+    check(0, 3, 1, 20);
+    check(0, 1, 10, 10);
+    check(2, 0, 50, 3);
+    check(1, 2, 250, 1);
+  } else if (role == "rates") {
+    const auto check = [](double asked, double found) {
+      EXPECT_NEAR(found / (asked * network::kPayloadShare), 1, 0.05) << asked << " Gbit/s asked, " << found;
+    };
+    auto slow = std::async(std::launch::async, [&] { return goodput(*lab, 0, 1, 0.6, 1.5); });
+    check(0.1, goodput(*lab, 0, 2, 0.8, 1));
+    check(0.01, slow.get());
+    check(1, goodput(*lab, 2, 3, 0.2, 0.8));
+    EXPECT_GT(goodput(*lab, 1, 3, 0.1, 0.3), 1.3) << "the rates above are the links', not the machine's";
+    const auto report = ask_report();
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->how, "switch");
+    EXPECT_FALSE(report->congestion_control.empty());
+    for (const LabReport::LinkUse& link : report->links) {
+      if (link.from == 0 && link.to == 1) {
+        EXPECT_GT(link.bytes, 2e6);
+      } else if (link.from == 1 && link.to == 2) {
+        EXPECT_EQ(link.bytes, 0);
+      }
+    }
+  } else if (role == "changes") {
+    const Connection connection(*lab, 0, 3);
+    EXPECT_LT(round_trip(connection), 0.01);
+    EXPECT_NE(change_link(lab->name(), "a-d", {.latency_ms = 20}).find("20 ms"), std::string::npos);
+    EXPECT_GT(round_trip(connection), 0.04);
+    cut_link(lab->name(), "d-a");
+    auto waits = std::async(std::launch::async, [&] { return round_trip(connection); });
+    EXPECT_EQ(waits.wait_for(std::chrono::milliseconds(500)), std::future_status::timeout);
+    change_link(lab->name(), "0-3", {.latency_ms = 0.5});
+    EXPECT_GT(waits.get(), 0.5);
+    EXPECT_LT(round_trip(connection), 0.01);
+    EXPECT_THROW(change_link(lab->name(), "a-d", {.gbit = 100}), ConfigError);
+    EXPECT_THROW(cut_link(lab->name(), "a-x"), ConfigError);
+    EXPECT_THROW(cut_link("nowhere", "a-b"), ConfigError);
+    ASSERT_EQ(list_labs().size(), 1u);
+    EXPECT_EQ(list_labs()[0].hosts, (std::vector<std::string>{"a", "b", "c", "d"}));
+  } else if (role == "names") {
+    EXPECT_EQ(lab->topology(), four_hosts());
+    hostent* const found = ::gethostbyname("c");
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(::inet_ntoa(*reinterpret_cast<in_addr*>(found->h_addr_list[0])), lab->address(2));
+    EXPECT_NE(lab->address(2), lab->address(1));
+  } else if (role == "exec") {
+    const std::string say =
+        "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $GLOO_SOCKET_IFNAME "
+        "$(hostname) > " +
+        variable("LAB_MARK") + "$RANK";
+    EXPECT_EQ(run_on_every_device(*lab, {"sh", "-c", say}), 0);
+    const Clock::time_point start = Clock::now();
+    EXPECT_EQ(run_on_every_device(*lab, {"sh", "-c", "[ $RANK = 1 ] && exit 5; exec sleep 60"}), 5);
+    EXPECT_LT(since(start), 5) << "one that fails ends the others";
+    EXPECT_THROW(run_on_every_device(*lab, {"no-such-program"}), ConfigError);
+  } else {
+    FAIL() << role;
+  }
+}
+
+/// Starts a lab and waits in it: what the tests below end by force.
+TEST(Outside, DISABLED_Main) {
+  int code = 0;
+  try {
+    code = in_lab(four_hosts(), variable("LAB_ROLE"), {{"LAB_MARK", variable("LAB_MARK")}});
+  } catch (const Error& error) {
+    test::write_text(variable("LAB_MARK"), error.what());
+    code = static_cast<int>(error.code());
+  }
+  ::_exit(code);
+}
+
+/// Whether this machine lets us; every test here needs it.
+class Lab : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1);
+    static const std::string refused = [] {
+      try {
+        in_lab(four_hosts(), "quit");
+        return std::string();
+      } catch (const ConfigError& error) {
+        return std::string(error.what());
+      }
+    }();
+    if (!refused.empty()) GTEST_SKIP() << refused;
+  }
+  bool no_socket_left() const { return std::filesystem::is_empty(runtime_.path() / "syncopate" / "labs"); }
+  test::TempDir runtime_;
+};
+
+pid_t child_of(pid_t parent) {
+  pid_t child = 0;
+  std::ifstream(fmt::format("/proc/{0}/task/{0}/children", parent)) >> child;
+  return child;
+}
+
+/// Of the network namespaces of all processes that we can see, by inode.
+std::set<ino_t> namespaces() {
+  std::set<ino_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    struct stat status {};
+    if (::stat((entry.path() / "ns/net").c_str(), &status) == 0) found.insert(status.st_ino);
+  }
+  return found;
+}
+
+TEST_F(Lab, ReturnsTheExitCodeAndLeavesNothing) {
+  const std::set<ino_t> before = namespaces();
+  EXPECT_EQ(in_lab(four_hosts(), "quit"), 7);
+  EXPECT_EQ(namespaces(), before);
+  EXPECT_TRUE(no_socket_left());
+}
+
+TEST_F(Lab, HasTheLatenciesAskedFor) { EXPECT_EQ(in_lab(four_hosts(), "round trips"), 0); }
+TEST_F(Lab, HasTheRatesAskedFor) { EXPECT_EQ(in_lab(four_hosts(), "rates"), 0); }
+TEST_F(Lab, LinksChangeAndAreCutWhileItRuns) { EXPECT_EQ(in_lab(four_hosts(), "changes"), 0); }
+TEST_F(Lab, KnowsItsHosts) { EXPECT_EQ(in_lab(four_hosts(), "names"), 0); }
+
+TEST_F(Lab, RunsACommandOnEveryDevice) {
+  const network::Link link{.latency_ms = 1, .gbit = 1};
+  const network::Topology topology("two", {{.name = "a"}, {.name = "b", .devices = 2}},
+                                   {network::kMemory, link, link, network::kMemory});
+  const test::TempDir folder;
+  EXPECT_EQ(in_lab(topology, "exec", {{"LAB_MARK", folder / "rank"}}), 0);
+  EXPECT_EQ(test::read_text(folder / "rank0"), "0/3 0/1 0 10.86.0.1 eth0 a\n");
+  EXPECT_EQ(test::read_text(folder / "rank2"), "2/3 1/2 1 10.86.0.1 eth0 b\n");
+}
+
+TEST_F(Lab, NothingIsLeftOfItWhoeverIsKilled) {
+  for (const int depth : {0, 1, 2, 3}) {  // the outer process, the keeper, the lab, the program
+    const std::set<ino_t> before = namespaces();
+    const test::TempDir folder;
+    const std::filesystem::path mark = folder / "mark";
+    test::Child outer("Outside", {{"LAB_ROLE", "sleep"}, {"LAB_MARK", mark}});
+    ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(mark); }));
+    std::vector<pid_t> line{outer.pid()};
+    while (line.size() < 4) line.push_back(child_of(line.back()));
+    ASSERT_GT(line.back(), 0);
+    EXPECT_GT(namespaces().size(), before.size());
+    ::kill(line[static_cast<size_t>(depth)], SIGKILL);
+    const int code = outer.wait();
+    EXPECT_EQ(code, depth == 3 || depth == 0 ? 128 + SIGKILL : static_cast<int>(ExitCode::kComm));
+    for (const pid_t pid : line)
+      EXPECT_TRUE(test::eventually([&] { return ::kill(pid, 0) != 0; }, 5)) << depth << " " << pid;
+    EXPECT_TRUE(test::eventually([&] { return namespaces() == before; }, 5)) << depth;
+    EXPECT_TRUE(test::eventually([&] { return no_socket_left(); }, 5)) << depth;
+  }
+}
+
+TEST_F(Lab, ASignalComesToTheProgramOnce) {
+  for (const bool to_group : {false, true}) {  // `kill`, and Ctrl-C of a terminal
+    const test::TempDir folder;
+    const std::filesystem::path mark = folder / "mark";
+    const auto own_group = [&] {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::setpgid(0, 0);
+        ::setenv("LAB_ROLE", "one signal", 1);
+        ::setenv("LAB_MARK", mark.c_str(), 1);
+        const auto words = test::own_command("Outside");
+        ::execl(words[0].c_str(), words[0].c_str(), words[1].c_str(), words[2].c_str(), nullptr);
+        ::_exit(1);
+      }
+      return child;
+    };
+    const pid_t outer = own_group();
+    ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(mark); }));
+    ::kill(to_group ? -outer : outer, SIGINT);
+    int status = 0;
+    ::waitpid(outer, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 42) << to_group;
+  }
+}
+
+TEST_F(Lab, NeedsNoRoot) {
+  if (::geteuid() != 0) return;  // then all tests here show it
+  const test::TempDir folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  std::vector<std::string> words{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+  for (const std::string& word : test::own_command("Outside")) words.push_back(word);
+  const auto result = test::run_command(
+      words, {"LAB_ROLE=round trips", "XDG_RUNTIME_DIR=", "LAB_MARK=" + (folder / "mark").string()});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err
+                                 << (std::filesystem::exists(folder / "mark")
+                                         ? test::read_text(folder / "mark")
+                                         : "");
+}
+
+TEST_F(Lab, SaysWhatIsMissingWhereItMayNot) {
+  const test::TempDir folder;
+  std::vector<std::string> words{
+      "unshare", "-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_net_namespaces; exec \"$@\"", "sh"};
+  for (const std::string& word : test::own_command("Outside")) words.push_back(word);
+  const auto result = test::run_command(words, {"LAB_ROLE=quit", "LAB_MARK=" + (folder / "mark").string()});
+  EXPECT_EQ(result.exit_code, static_cast<int>(ExitCode::kConfig));
+  EXPECT_NE(test::read_text(folder / "mark").find("user.max_net_namespaces is 0"), std::string::npos)
+      << test::read_text(folder / "mark");
+  EXPECT_TRUE(no_socket_left());
+}
+
+}  // namespace
+}  // namespace syncopate::emulation

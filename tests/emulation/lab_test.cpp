@@ -2,11 +2,13 @@
 #include "syncopate/emulation/lab.h"
 
 #include <arpa/inet.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
-#include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +53,13 @@ int in_lab(const network::Topology& topology, const std::string& role, const tes
   options.argv = test::own_command("Inside");
   options.environment = {{"LAB_ROLE", role}};
   options.environment.insert(more.begin(), more.end());
+  return run_in_lab(options);
+}
+
+/// The same with a program that starts sooner.
+int shell_in_lab(const std::string& script) {
+  LabOptions options{.topology = four_hosts(), .program = "/bin/sh"};
+  options.argv = {"sh", "-c", script};
   return run_in_lab(options);
 }
 
@@ -138,22 +147,14 @@ double goodput(const Inside& lab, int a, int b, double warm_up, double seconds) 
 /// What runs inside: one role a time, chosen by LAB_ROLE.
 TEST(Inside, DISABLED_Main) {
   const std::string role = variable("LAB_ROLE");
-  if (role == "quit") ::_exit(7);
-  if (role == "sleep") {
-    test::write_text(variable("LAB_MARK"), "here");
-    while (true) ::pause();
-  }
-  if (role == "one signal") {
-    static std::atomic<int> interrupts{0};
-    ::signal(SIGINT, [](int) { ++interrupts; });
-    test::write_text(variable("LAB_MARK"), "here");
-    ASSERT_TRUE(test::eventually([] { return interrupts > 0; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    ::_exit(interrupts == 1 ? 42 : 43);
-  }
   const std::optional<Inside> lab = inside();
   ASSERT_TRUE(lab);
   if (role == "round trips") {
+    EXPECT_EQ(lab->topology(), four_hosts());
+    hostent* const entry = ::gethostbyname("c");
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(::inet_ntoa(*reinterpret_cast<in_addr*>(entry->h_addr_list[0])), lab->address(2));
+    EXPECT_NE(lab->address(2), lab->address(1));
     const auto check = [&](int a, int b, double asked, int times) {
       const double found = best_round_trip_ms(*lab, a, b, times);
       EXPECT_LE(std::abs(found - asked), std::max(0.5, 0.1 * asked)) << asked << " ms asked, " << found;
@@ -198,12 +199,6 @@ TEST(Inside, DISABLED_Main) {
     EXPECT_THROW(cut_link("nowhere", "a-b"), ConfigError);
     ASSERT_EQ(list_labs().size(), 1u);
     EXPECT_EQ(list_labs()[0].hosts, (std::vector<std::string>{"a", "b", "c", "d"}));
-  } else if (role == "names") {
-    EXPECT_EQ(lab->topology(), four_hosts());
-    hostent* const found = ::gethostbyname("c");
-    ASSERT_NE(found, nullptr);
-    EXPECT_EQ(::inet_ntoa(*reinterpret_cast<in_addr*>(found->h_addr_list[0])), lab->address(2));
-    EXPECT_NE(lab->address(2), lab->address(1));
   } else if (role == "exec") {
     const std::string say =
         "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $GLOO_SOCKET_IFNAME "
@@ -219,16 +214,25 @@ TEST(Inside, DISABLED_Main) {
   }
 }
 
-/// Starts a lab and waits in it: what the tests below end by force.
-TEST(Outside, DISABLED_Main) {
-  int code = 0;
+/// A process like this one that does no more than that; it ends with its exit code.
+template <typename Action>
+pid_t start_outer(Action action) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::setpgid(0, 0);
+  int code = 1;
   try {
-    code = in_lab(four_hosts(), variable("LAB_ROLE"), {{"LAB_MARK", variable("LAB_MARK")}});
+    code = action();
   } catch (const Error& error) {
-    test::write_text(variable("LAB_MARK"), error.what());
     code = static_cast<int>(error.code());
   }
   ::_exit(code);
+}
+
+int end_of(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /// Whether this machine lets us; every test here needs it.
@@ -238,7 +242,7 @@ class Lab : public testing::Test {
     ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1);
     static const std::string refused = [] {
       try {
-        in_lab(four_hosts(), "quit");
+        shell_in_lab("exit 7");
         return std::string();
       } catch (const ConfigError& error) {
         return std::string(error.what());
@@ -268,15 +272,14 @@ std::set<ino_t> namespaces() {
 
 TEST_F(Lab, ReturnsTheExitCodeAndLeavesNothing) {
   const std::set<ino_t> before = namespaces();
-  EXPECT_EQ(in_lab(four_hosts(), "quit"), 7);
+  EXPECT_EQ(shell_in_lab("exit 7"), 7);
   EXPECT_EQ(namespaces(), before);
   EXPECT_TRUE(no_socket_left());
 }
 
-TEST_F(Lab, HasTheLatenciesAskedFor) { EXPECT_EQ(in_lab(four_hosts(), "round trips"), 0); }
+TEST_F(Lab, HasTheHostsAndLatenciesAskedFor) { EXPECT_EQ(in_lab(four_hosts(), "round trips"), 0); }
 TEST_F(Lab, HasTheRatesAskedFor) { EXPECT_EQ(in_lab(four_hosts(), "rates"), 0); }
 TEST_F(Lab, LinksChangeAndAreCutWhileItRuns) { EXPECT_EQ(in_lab(four_hosts(), "changes"), 0); }
-TEST_F(Lab, KnowsItsHosts) { EXPECT_EQ(in_lab(four_hosts(), "names"), 0); }
 
 TEST_F(Lab, RunsACommandOnEveryDevice) {
   const network::Link link{.latency_ms = 1, .gbit = 1};
@@ -293,14 +296,15 @@ TEST_F(Lab, NothingIsLeftOfItWhoeverIsKilled) {
     const std::set<ino_t> before = namespaces();
     const test::TempDir folder;
     const std::filesystem::path mark = folder / "mark";
-    test::Child outer("Outside", {{"LAB_ROLE", "sleep"}, {"LAB_MARK", mark}});
+    const pid_t outer =
+        start_outer([&] { return shell_in_lab("touch " + mark.string() + "; sleep 100 & sleep 100"); });
     ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(mark); }));
-    std::vector<pid_t> line{outer.pid()};
+    std::vector<pid_t> line{outer};
     while (line.size() < 4) line.push_back(child_of(line.back()));
     ASSERT_GT(line.back(), 0);
     EXPECT_GT(namespaces().size(), before.size());
     ::kill(line[static_cast<size_t>(depth)], SIGKILL);
-    const int code = outer.wait();
+    const int code = end_of(outer);
     EXPECT_EQ(code, depth == 3 || depth == 0 ? 128 + SIGKILL : static_cast<int>(ExitCode::kComm));
     for (const pid_t pid : line)
       EXPECT_TRUE(test::eventually([&] { return ::kill(pid, 0) != 0; }, 5)) << depth << " " << pid;
@@ -313,51 +317,46 @@ TEST_F(Lab, ASignalComesToTheProgramOnce) {
   for (const bool to_group : {false, true}) {  // `kill`, and Ctrl-C of a terminal
     const test::TempDir folder;
     const std::filesystem::path mark = folder / "mark";
-    const auto own_group = [&] {
-      const pid_t child = ::fork();
-      if (child == 0) {
-        ::setpgid(0, 0);
-        ::setenv("LAB_ROLE", "one signal", 1);
-        ::setenv("LAB_MARK", mark.c_str(), 1);
-        const auto words = test::own_command("Outside");
-        ::execl(words[0].c_str(), words[0].c_str(), words[1].c_str(), words[2].c_str(), nullptr);
-        ::_exit(1);
-      }
-      return child;
-    };
-    const pid_t outer = own_group();
+    const pid_t outer = start_outer([&] {
+      return shell_in_lab("trap 'n=x$n' INT; touch " + mark.string() +
+                          "; while [ -z $n ]; do sleep 0.05; done; sleep 0.3; [ $n = x ] && exit 42");
+    });
     ASSERT_TRUE(test::eventually([&] { return std::filesystem::exists(mark); }));
     ::kill(to_group ? -outer : outer, SIGINT);
-    int status = 0;
-    ::waitpid(outer, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 42) << to_group;
+    EXPECT_EQ(end_of(outer), 42) << to_group;
   }
 }
 
 TEST_F(Lab, NeedsNoRoot) {
   if (::geteuid() != 0) return;  // then all tests here show it
-  const test::TempDir folder;
-  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
-  std::vector<std::string> words{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
-  for (const std::string& word : test::own_command("Outside")) words.push_back(word);
-  const auto result = test::run_command(
-      words, {"LAB_ROLE=round trips", "XDG_RUNTIME_DIR=", "LAB_MARK=" + (folder / "mark").string()});
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err
-                                 << (std::filesystem::exists(folder / "mark")
-                                         ? test::read_text(folder / "mark")
-                                         : "");
+  const pid_t outer = start_outer([] {
+    ::unsetenv("XDG_RUNTIME_DIR");
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(65534, 65534, 65534) != 0 ||
+        ::setresuid(65534, 65534, 65534) != 0 || ::unshare(CLONE_NEWNET) == 0)
+      return 99;
+    ::prctl(PR_SET_DUMPABLE, 1);  // as after the start of a program: else /proc/self is root's
+    return in_lab(four_hosts(), "round trips");
+  });
+  EXPECT_EQ(end_of(outer), 0);
 }
 
 TEST_F(Lab, SaysWhatIsMissingWhereItMayNot) {
   const test::TempDir folder;
-  std::vector<std::string> words{
-      "unshare", "-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_net_namespaces; exec \"$@\"", "sh"};
-  for (const std::string& word : test::own_command("Outside")) words.push_back(word);
-  const auto result = test::run_command(words, {"LAB_ROLE=quit", "LAB_MARK=" + (folder / "mark").string()});
-  EXPECT_EQ(result.exit_code, static_cast<int>(ExitCode::kConfig));
-  EXPECT_NE(test::read_text(folder / "mark").find("user.max_net_namespaces is 0"), std::string::npos)
-      << test::read_text(folder / "mark");
+  const pid_t outer = start_outer([&] {
+    const std::string uid = fmt::format("0 {} 1", ::geteuid());
+    if (::unshare(CLONE_NEWUSER) != 0) return 99;
+    test::write_text("/proc/self/uid_map", uid);
+    test::write_text("/proc/sys/user/max_net_namespaces", "0");
+    try {
+      return shell_in_lab("exit 7");
+    } catch (const ConfigError& error) {
+      test::write_text(folder / "said", error.what());
+      throw;
+    }
+  });
+  EXPECT_EQ(end_of(outer), static_cast<int>(ExitCode::kConfig));
+  const std::string said = test::read_text(folder / "said");
+  EXPECT_NE(said.find("user.max_net_namespaces is 0"), std::string::npos) << said;
   EXPECT_TRUE(no_socket_left());
 }
 

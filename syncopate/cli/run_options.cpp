@@ -122,7 +122,8 @@ run::World find_world(const SpecArguments& settings, const WorldArguments& argum
   if (!world.is_worker()) return world;
   if (!spec.network.name.empty() && world.launcher != "syncopate") {
     throw ConfigError(
-        "--network starts the workers itself, on hosts of its own, but {} has started them; leave it out, or start "
+        "--network starts the workers itself, on hosts of its own, but {} has started them; leave it out, or "
+        "start "
         "the program without {}",
         world.launcher == "manual" ? "--rank" : world.launcher,
         world.launcher == "manual" ? "--rank" : world.launcher);

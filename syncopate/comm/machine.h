@@ -11,8 +11,8 @@ namespace syncopate::comm {
 
 /// Alike in all processes of this machine, and on no other: whose cores they share.
 std::string machine_id();
-/// The same, but hosts of an emulated network (SYNCOPATE_LAB_HOST) differ, though they share a machine: memory
-/// is never shared across their walls.
+/// The same, but hosts of an emulated network (SYNCOPATE_LAB_HOST) differ, though they share a machine:
+/// memory is never shared across their walls.
 std::string host_id();
 
 /// The ranks of a group that run on this rank's machine.

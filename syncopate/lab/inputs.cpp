@@ -10,6 +10,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/hash.h"
+#include "syncopate/network/topology.h"
 #include "syncopate/record/run_folder.h"
 #include "syncopate/spec/tasks.h"
 
@@ -98,6 +99,9 @@ Fingerprints InputBook::now(const spec::RunSpec& spec) {
   take("task.data", spec.task.data);
   take("task.validation", spec.validation().path);
   take("model.vocab", spec.model.vocab);
+  const auto& networks = network::preset_names();
+  if (std::find(networks.begin(), networks.end(), spec.network.name) == networks.end())
+    take("network.name", spec.network.name);
   const auto presets = spec::model_names();
   if (std::find(presets.begin(), presets.end(), spec.model.name) == presets.end())
     take("model.name", model_at(spec.model.name));

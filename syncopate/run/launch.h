@@ -32,9 +32,9 @@ struct LaunchResult {
 };
 
 /// Runs `workers` copies of the program to their end, with the variables find_world() reads; this process
-/// serves their rendezvous on loopback, or where rank 0 sits on an emulated network, and stays there. The first failure ends the rest within 3 s. SIGINT and SIGTERM are
-/// passed on; a second one kills all at once. Prints nothing. Throws CommError or DataError when the workers
-/// cannot be started.
+/// serves their rendezvous on loopback, or where rank 0 sits on an emulated network, and stays there. The
+/// first failure ends the rest within 3 s. SIGINT and SIGTERM are passed on; a second one kills all at once.
+/// Prints nothing. Throws CommError or DataError when the workers cannot be started.
 LaunchResult launch(const LaunchOptions& options);
 
 /// A worker's first act: when our launcher started it, the kernel ends it with the launcher, however that

@@ -27,7 +27,9 @@ Placement place(const spec::RunSpec& spec, int processes) {
         "another strategy",
         spec.strategy.name, whole.hosts()[static_cast<size_t>(used[0])].name,
         whole.hosts()[static_cast<size_t>(used[1])].name, whole.name(),
-        roomy == whole.hosts().end() ? "" : fmt::format("seat them on one host with --hosts {}, or ", roomy->name));
+        roomy == whole.hosts().end()
+            ? ""
+            : fmt::format("seat them on one host with --hosts {}, or ", roomy->name));
   }
   placement.topology = whole.only(used).scaled(spec.network.scale);
   return placement;
@@ -54,7 +56,8 @@ record::NetworkRecord network_record(const spec::RunSpec& spec, const Placement&
   record.congestion_control = after.congestion_control;
   record.late_ms_p99 = after.late_ms_p99;
   record.trustworthy = after.trustworthy;
-  for (const network::Host& host : placement.topology.hosts()) record.hosts.push_back({host.name, host.region});
+  for (const network::Host& host : placement.topology.hosts())
+    record.hosts.push_back({host.name, host.region});
   record.seats.assign(placement.seats.begin(), placement.seats.end());
   const auto use = [](const emulation::LabReport& report, int from, int to) {
     const auto found = std::find_if(report.links.begin(), report.links.end(),
@@ -67,12 +70,13 @@ record::NetworkRecord network_record(const spec::RunSpec& spec, const Placement&
       if (from == to) continue;
       const auto then = use(before, from, to), now = use(after, from, to);
       const network::Link& link = placement.topology.link(from, to);
-      record.links.push_back({.from = from,
-                              .to = to,
-                              .latency_ms = link.latency_ms,
-                              .gbit = link.gbit,
-                              .bytes = (now.bytes - then.bytes) / static_cast<double>(std::max<int64_t>(1, steps)),
-                              .busy = seconds > 0 ? (now.busy_seconds - then.busy_seconds) / seconds : 0});
+      record.links.push_back(
+          {.from = from,
+           .to = to,
+           .latency_ms = link.latency_ms,
+           .gbit = link.gbit,
+           .bytes = (now.bytes - then.bytes) / static_cast<double>(std::max<int64_t>(1, steps)),
+           .busy = seconds > 0 ? (now.busy_seconds - then.busy_seconds) / seconds : 0});
     }
   }
   return record;

@@ -53,10 +53,10 @@ std::vector<std::string> summary_of(const record::RunRecord& record) {
                                 record.updates.empty() ? " by each worker" : ""));
   }
   if (record.network && !record.network->trustworthy) {
-    lines.push_back(
-        fmt::format("network: not to be trusted: packets were up to {:.1f} ms late (99 of 100); the machine is too "
-                    "busy for it",
-                    record.network->late_ms_p99));
+    lines.push_back(fmt::format(
+        "network: not to be trusted: packets were up to {:.1f} ms late (99 of 100); the machine is too "
+        "busy for it",
+        record.network->late_ms_p99));
   }
   lines.push_back("model: " + record::RunFolder{record.run_dir}.model().string());
   lines.push_back("evaluate: syncopate evaluate --model " + shell_word(record.run_dir));

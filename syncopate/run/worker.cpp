@@ -393,8 +393,8 @@ class Worker {
     record.provenance = provenance_;
     if (lab_before_) {
       if (const auto now = emulation::ask_report())
-        record.network = network_record(spec_, *placement_, *lab_before_, *now,
-                                        trained.steps - recorder.first_step());
+        record.network =
+            network_record(spec_, *placement_, *lab_before_, *now, trained.steps - recorder.first_step());
     }
     if (trained.steps == recorder.first_step()) keep_circumstances(record);
     spec::save_model(folder_.model(), setup.save);

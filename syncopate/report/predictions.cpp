@@ -16,6 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Step = PredictionPoint::Step;
 
+constexpr const char* kLate = "the machine was too busy to emulate its network";
+
 double error_of(double predicted, double measured) {
   return measured > 0 ? (predicted - measured) / measured : kUnknown;
 }
@@ -29,7 +31,7 @@ Step measured_step(const ArmResult& arm) {
 
 /// Why an arm's time is nothing to hold a prediction against; empty: it is.
 std::string why_not(const ArmResult& arm) {
-  if (arm.has_flag("late")) return "the machine was too busy to emulate its network";
+  if (arm.has_flag("late")) return kLate;
   if (arm.has_flag("busy")) return "others kept the machine busy";
   if (!arm.timed_fairly()) return "its timing does not count";
   return "";
@@ -58,11 +60,19 @@ std::optional<Predicted> prediction_of(const Comparison& of, size_t arm) {
   return mean;
 }
 
-/// All settings but the seed: the same in a run and in its simulation.
+/// Whether a setting says nothing about how long a step takes.
+bool leaves_steps_alone(std::string_view setting) {
+  constexpr std::string_view kNames[] = {"train.seed",       "train.steps",     "train.epochs",
+                                         "train.time_limit", "train.patience",  "train.eval_every",
+                                         "train.keep",       "train.save_every"};
+  return std::find(std::begin(kNames), std::end(kNames), setting) != std::end(kNames);
+}
+
+/// The same in a run and in its simulation.
 std::string settings_key(const RunData& run) {
   std::string key;
   for (const auto& [name, value] : run.files->settings) {
-    if (name != "train.seed") key += name + "=" + value + "\n";
+    if (!leaves_steps_alone(name)) key += name + "=" + value + "\n";
   }
   return key;
 }
@@ -131,7 +141,8 @@ void add_points_of_advice(Results& results) {
                           .predicted = step_in(row.at("predicted")),
                           .measured = step_in(*measured)};
     point.error = error_of(point.predicted.ms, point.measured.ms);
-    if (const auto why = row.find("why_not"); why != row.end() && why->is_string()) point.why_not = *why;
+    if (const auto well = measured->find("trustworthy"); well != measured->end() && *well == false)
+      point.why_not = kLate;
     if (std::isfinite(point.error)) results.predictions.push_back(std::move(point));
   }
 }

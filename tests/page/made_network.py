@@ -84,8 +84,12 @@ def placement():
     return {"format": "syncopate-placement-1", "file": "worldwide.placement.json", "network": "worldwide",
             "stages": [[8 * stage + replica for replica in range(8)] for stage in range(8)],
             "cost_s": 49.218, "data_parallel_s": 22.758, "pipeline_s": 26.46, "random_s": 171.9, "region_blind_s": 96.2,
-            "hosts": [f"{region.lower()}-{i}" for region in REGIONS for i in range(8)], "devices": list(range(64)),
-            "regions": [region for region in REGIONS for _ in range(8)]}
+            "hosts": [{"name": f"{region.lower()}-{i}", "region": region, "devices": 1} for region in REGIONS for i in range(8)],
+            "devices": list(range(64)), "regions": REGIONS, "layers": [[3 * stage, 3 * stage + 3] for stage in range(8)],
+            "links": [{"from": 8 * stage + i, "to": 8 * stage + 8 + i, "kind": "activations", "bytes": 4e8, "latency_ms": 40, "gbit": 1}
+                      for stage in range(7) for i in range(8)] +
+                     [{"from": 8 * stage + i, "to": 8 * stage + (i + 1) % 8, "kind": "gradients", "bytes": 6e8, "latency_ms": 1, "gbit": 2}
+                      for stage in range(8) for i in range(8)]}
 
 
 def advice_check(points):

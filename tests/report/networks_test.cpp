@@ -349,6 +349,19 @@ TEST(Attached, AFolderWithoutRunsShowsAdviceAndPlacements) {
   EXPECT_NE(terminal_table(results).find("By prediction"), std::string::npos);
 }
 
+TEST(Attached, ACheckOnALateNetworkDoesNotCount) {
+  test::TempDir folder;
+  Json advice = made_advice();
+  advice["rows"][1]["measured"]["trustworthy"] = false;
+  advice["rows"][0]["measured"]["trustworthy"] = true;
+  test::write_text(folder / "advice.json", advice.dump());
+  const Results results = analyse(folder.path());
+  EXPECT_TRUE(results.predictions[0].why_not.empty());
+  EXPECT_FALSE(results.predictions[1].why_not.empty());
+  EXPECT_EQ(results.prediction_errors[0].n, 1);
+  EXPECT_NEAR(results.prediction_errors[0].median, 0.1, 1e-9);
+}
+
 TEST(Attached, DamagedOnesAreNamedAndLeftOut) {
   test::TempDir folder;
   test::write_text(folder / "good.placement.json", made_placement().dump());

@@ -43,7 +43,7 @@ export function AdviceTable({ model }: { model: Model }) {
                 <td class="number">{significant(row.predicted.examples_per_s)}</td>
                 <td class="number">{bytes(row.predicted.bytes_per_step)}</td>
                 {measured && <><td class="number">{significant(row.measured?.ms)}</td><td class="number">{errorText(row.error)}</td></>}
-                <td>{row.worth_it === false ? "✗ " : row.worth_it ? "✓ " : ""}{row.why ?? ""}</td>
+                <td>{row.worth_it === false ? "✗ " : row.worth_it ? "✓ " : ""}{row.why ?? ""}{row.failed && <span class="bad"> could not be run: {row.failed}</span>}</td>
               </tr>
             ))}
           </tbody>

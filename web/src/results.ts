@@ -144,11 +144,12 @@ export interface Placement {
   cost_s?: Num;
   data_parallel_s?: Num;
   pipeline_s?: Num;
+  compute_s?: Num;
   random_s?: Num;
   region_blind_s?: Num;
   hosts?: unknown;
   devices?: unknown;
-  regions?: unknown;
+  layers?: unknown;
   links?: unknown;
 }
 
@@ -159,6 +160,8 @@ export interface AdviceRow {
   predicted: PredictionStep & { examples_per_s?: Num; bytes_per_step?: Num; memory?: unknown; price_epoch?: Num };
   measured: (PredictionStep & { examples_per_s?: Num; bytes_per_step?: Num }) | null;
   error: Num;
+  /** Why it could not be run. */
+  failed?: string;
   worth_it?: boolean;
   why?: string;
 }

@@ -17,52 +17,47 @@ function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function field(value: unknown, ...names: string[]): unknown {
-  if (typeof value !== "object" || value === null) return undefined;
-  return names.map((name) => (value as Record<string, unknown>)[name]).find((each) => each !== undefined && each !== null);
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
 function text(value: unknown): string {
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : "";
 }
 
-/** Where each device is. Devices are numbered host by host, from 0. */
+/** Where each device is: `devices` has the number of its host. */
 function seatsOf(placement: Placement): Seat[] {
-  const regions = list(placement.regions);
   const hosts = list(placement.hosts);
-  const devices = list(placement.devices);
-  const hostAt = (i: number): Seat => {
-    const host = hosts[i];
-    const name = text(host) || text(field(host, "name"));
-    return { host: name || `host ${i}`, region: text(field(host, "region")) || text(regions[i]) };
-  };
-  const count = Math.max(0, ...placement.stages.flat()) + 1;
-  if (devices.length > 0) {
-    return devices.map((device, i) => {
-      if (typeof device === "number") return hostAt(device);
-      const host = field(device, "host");
-      const at = typeof host === "number" ? hostAt(host) : { host: text(host) || text(device) || text(field(device, "name")) || `device ${i}`, region: "" };
-      return { host: at.host, region: text(field(device, "region")) || at.region || (regions.length === devices.length ? text(regions[i]) : "") };
-    });
-  }
-  const seats: Seat[] = [];
-  hosts.forEach((host, i) => {
-    const many = field(host, "devices");
-    for (let k = 0; k < (typeof many === "number" ? many : 1); ++k) seats.push(hostAt(i));
+  const named = list(placement.devices).map((at): Seat => {
+    const host = typeof at === "number" ? hosts[at] : undefined;
+    return { host: text(field(host, "name")) || `host ${text(at)}`, region: text(field(host, "region")) };
   });
-  for (let i = seats.length; i < count; ++i) seats.push({ host: `device ${i}`, region: text(regions[i]) });
-  return seats;
+  const count = Math.max(0, ...placement.stages.flat()) + 1;
+  for (let i = named.length; i < count; ++i) named.push({ host: `device ${i}`, region: "" });
+  return named;
 }
 
-function linksOf(placement: Placement): Map<string, { latency_ms: Num; gbit: Num; bytes: Num }> {
-  const found = new Map<string, { latency_ms: Num; gbit: Num; bytes: Num }>();
+/** What flows between devices. Where the plan does not say: along each replica's pipeline, and round each stage. */
+function flowsOf(placement: Placement): Wire[] {
   const number = (value: unknown): Num => (typeof value === "number" ? value : null);
-  for (const link of list(placement.links)) {
+  const given = list(placement.links).flatMap((link): Wire[] => {
     const [from, to] = [field(link, "from"), field(link, "to")];
-    if (typeof from !== "number" || typeof to !== "number") continue;
-    found.set(`${from}-${to}`, { latency_ms: number(field(link, "latency_ms")), gbit: number(field(link, "gbit")), bytes: number(field(link, "bytes")) });
-  }
-  return found;
+    if (typeof from !== "number" || typeof to !== "number") return [];
+    return [{
+      from, to, kind: text(field(link, "kind")) === "gradients" ? "gradients" : "activations", busy: null,
+      latency_ms: number(field(link, "latency_ms")), gbit: number(field(link, "gbit")), bytes: number(field(link, "bytes")),
+    }];
+  });
+  if (given.length > 0) return given;
+  const bare = (from: number, to: number, kind: string): Wire => ({ from, to, kind, latency_ms: null, gbit: null, bytes: null, busy: null });
+  return placement.stages.flatMap((stage, s) => stage.flatMap((device, i) => {
+    const next = placement.stages[s + 1]?.[i];
+    const peer = stage[(i + 1) % stage.length];
+    return [
+      ...(next !== undefined ? [bare(device, next, "activations")] : []),
+      ...(peer !== undefined && peer !== device ? [bare(device, peer, "gradients")] : []),
+    ];
+  }));
 }
 
 function PlacementChart({ placement, id }: { placement: Placement; id: string }) {
@@ -86,36 +81,37 @@ function PlacementChart({ placement, id }: { placement: Placement; id: string })
     host.mark = host.stages.join(",");
     host.words = `${host.name}${host.region && host.region !== host.name ? ` in ${host.region}` : ""}: ${held.join("; ") || "not used"}`;
   });
-  const given = linksOf(placement);
-  const wire = (from: number, to: number, kind: string): Wire[] => {
-    const [a, b] = [hostOf[from], hostOf[to]];
-    if (a === undefined || b === undefined || a === b) return [];
-    const link = given.get(`${from}-${to}`);
-    return [{ from: a, to: b, latency_ms: link?.latency_ms ?? null, gbit: link?.gbit ?? null, bytes: link?.bytes ?? null, busy: null, kind }];
-  };
-  const wires = placement.stages.flatMap((stage, s) => stage.flatMap((device, i) => [
-    ...(placement.stages[s + 1]?.[i] !== undefined ? wire(device, placement.stages[s + 1]?.[i] ?? 0, "activations") : []),
-    // A ring, as gradients are averaged.
-    ...(stage.length > 1 ? wire(device, stage[(i + 1) % stage.length] ?? 0, "gradients") : []),
-  ]));
+  const wires = flowsOf(placement).flatMap((flow): Wire[] => {
+    const [from, to] = [hostOf[flow.from], hostOf[flow.to]];
+    return from === undefined || to === undefined || from === to ? [] : [{ ...flow, from, to }];
+  });
   const replicas = placement.stages[0]?.length ?? 0;
   const network = placement.network ? `${placement.network}${known(placement.scale) && placement.scale !== 1 ? ` ÷ ${placement.scale}` : ""}` : "";
   const cost = [
     known(placement.cost_s) ? `predicted ${seconds(placement.cost_s)} per iteration` : "",
-    known(placement.data_parallel_s) && known(placement.pipeline_s) ? `${seconds(placement.data_parallel_s)} to average gradients, ${seconds(placement.pipeline_s)} along the pipeline` : "",
+    [
+      known(placement.compute_s) && placement.compute_s > 0 ? `${seconds(placement.compute_s)} to compute` : "",
+      known(placement.data_parallel_s) ? `${seconds(placement.data_parallel_s)} to average gradients` : "",
+      known(placement.pipeline_s) ? `${seconds(placement.pipeline_s)} along the pipeline` : "",
+    ].filter(Boolean).join(", "),
     known(placement.random_s) && known(placement.cost_s) && placement.cost_s > 0 ? `${ratio(placement.random_s / placement.cost_s)} as fast as random layouts` : "",
     known(placement.region_blind_s) && known(placement.cost_s) && placement.cost_s > 0 ? `${ratio(placement.region_blind_s / placement.cost_s)} as fast as layouts that ignore regions` : "",
   ].filter(Boolean).join("; ").replaceAll(/(\d) (ms|s|min|h)\b/g, "$1\u00a0$2"); // a number keeps its unit
+  const carries = wires.some((wire) => known(wire.bytes));
   const kinds = new Set(wires.map(({ kind }) => kind));
   const idle = hosts.filter((host) => host.stages.length === 0).length;
+  const layers = (stage: number): string | null => {
+    const [from, end] = list(list(placement.layers)[stage]);
+    return typeof from === "number" && typeof end === "number" ? (end - from === 1 ? `${from}` : `${from} to ${end - 1}`) : null;
+  };
+  const bundled = layMap(hosts, wires, 1000).bundled;
   const draw = (width: number) => {
     const layout = layMap(hosts, wires, width);
-    const carried = layout.lines.some((line) => known(line.bytes));
     return (
       <NetworkMap
         layout={layout} hosts={hosts} label={`${placement.file}: ${plural(placement.stages.length, "stage")} on ${plural(hosts.length, "host")}`}
         colour={(line: Line) => `flow-${line.wires[0]?.kind === "gradients" ? "gradients" : "activations"}`}
-        thickness={thicknessBy(layout.lines, (line) => (carried ? line.bytes : line.wires.length / 1.5))}
+        thickness={thicknessBy(layout.lines, (line) => (carries ? line.bytes : line.wires.length / 1.5))}
       />
     );
   };
@@ -131,10 +127,10 @@ function PlacementChart({ placement, id }: { placement: Placement; id: string })
           ]} />
         </>
       }
-      note={<p>Regions stand on a ring: where on earth they are is not known.{hosts.length > 16 && " Links from one region to another are drawn as one, as thick as there are many."}{idle > 0 && ` ${plural(idle, "host")} not used.`}</p>}
+      note={<p>Regions stand on a ring: where on earth they are is not known.{bundled && " Links from one region to another are drawn as one."}{carries ? " A line is as thick as the bytes that it carries in an iteration." : ""}{idle > 0 && ` ${plural(idle, "host")} not used.`}</p>}
       sheet={() => ({
-        header: ["stage", "replica", "device", "host", "region"],
-        rows: placement.stages.flatMap((stage, s) => stage.map((device, replica) => [s, replica, device, seats[device]?.host ?? null, seats[device]?.region || null])),
+        header: ["stage", "layers", "replica", "device", "host", "region"],
+        rows: placement.stages.flatMap((stage, s) => stage.map((device, replica) => [s, layers(s), replica, device, seats[device]?.host ?? null, seats[device]?.region || null])),
       })}
     />
   );

@@ -9,6 +9,7 @@
 #include "syncopate/base/standard_error.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/model_use.h"
+#include "syncopate/run/placement.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/recorded.h"
 #include "syncopate/spec/strategies.h"
@@ -96,11 +97,12 @@ void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict) {
   spec::require_effect_on_task(spec.task, given_flags(app));
 }
 
-Command add_evaluate(Program& program) {
+Command add_evaluate(Program& program, char** argv) {
   struct Arguments {
     spec::ScoreSpec spec;
     bool json = false;
     std::string out;
+    spec::RunSpec place;  ///< its network: evaluate sits on its first host
   };
   CLI::App* app = program.app.add_subcommand("evaluate", "Evaluate a model on test data");
   auto arguments = std::make_shared<Arguments>();
@@ -117,6 +119,13 @@ Command add_evaluate(Program& program) {
   app->add_flag("--whole-words", arguments->spec.whole_words,
                 "mlm: mask all pieces of a word together (default: as the run did)")
       ->group(kModelAndData);
+  const auto network = [&](const char* type, const char* name, auto& target, const char* help) {
+    app->add_option(name, target, help)->group(kComputing)->type_name(type);
+  };
+  network("FILE|PRESET", "--network", arguments->place.network.name,
+          "evaluate on a host of this network, on one machine: a cluster file or a preset");
+  network("A,B,...", "--hosts", arguments->place.network.hosts, "hosts to choose from: the first is taken");
+  network("FLOAT", "--scale", arguments->place.network.scale, "divide all bandwidths of the network by this");
   app->add_flag("--json", arguments->json, "print the score as one line of JSON")->group(kOutput);
   app->add_option("--out", arguments->out, "write the score to this file as JSON")
       ->group(kOutput)
@@ -128,7 +137,8 @@ Command add_evaluate(Program& program) {
   program.examples[app] = {"syncopate evaluate --model runs/my-run",
                            "syncopate evaluate --model ./my-bert --task rte --data glue/RTE/dev.tsv --json"};
   arguments->spec.note = [](const std::string& note) { tell("{}", note_line(note)); };
-  return [arguments, app] {
+  return [arguments, app, argv] {
+    if (run::needs_lab(arguments->place)) return run::run_in_network(arguments->place, 1, argv);
     complete(*app, arguments->spec, false);
     const record::EvalRecord score = run::score_model(arguments->spec);
     nlohmann::ordered_json json = record::to_json(score);

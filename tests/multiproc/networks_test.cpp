@@ -1,0 +1,101 @@
+// Runs whose workers sit on an emulated network.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/runs.h"
+
+namespace syncopate::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Networks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!namespaces_allowed()) GTEST_SKIP() << "needs network namespaces";
+    data_ = small_sst2(folder_);
+  }
+
+  CommandResult train(const std::string& name, const Words& more) {
+    return run_command(train_command(data_, folder_ / name, more));
+  }
+  nlohmann::json result_of(const std::string& name) {
+    return nlohmann::json::parse(read_text(folder_ / name / "result.json"));
+  }
+
+  TempDir folder_;
+  std::string data_;
+};
+
+TEST_F(Networks, TrainToTheSameBitsAsWithoutAndTakeWhatTheLinkTakes) {
+  const Words settings{"--workers",           "2",       "--strategy", "all-reduce", "--set",
+                       "strategy.whole=true", "--steps", "6"};
+  Words inside = settings;
+  inside.insert(inside.end(), {"--network", "two-sites", "--scale", "20"});
+  const CommandResult here = train("here", settings), there = train("there", inside);
+  ASSERT_EQ(here.exit_code, 0) << here.err;
+  ASSERT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_EQ(losses_of(folder_ / "there"), losses_of(folder_ / "here"));
+  EXPECT_EQ(read_text(folder_ / "there/model/model.safetensors"),
+            read_text(folder_ / "here/model/model.safetensors"));
+  EXPECT_NE(read_text(folder_ / "there/spec.json"), read_text(folder_ / "here/spec.json")) << "another run";
+
+  const nlohmann::json plain = result_of("here"), result = result_of("there");
+  EXPECT_FALSE(plain.contains("network"));
+  const nlohmann::json& network = result.at("network");
+  EXPECT_EQ(network.at("name"), "two-sites");
+  EXPECT_EQ(network.at("seats"), nlohmann::json({0, 1}));
+  ASSERT_EQ(network.at("links").size(), 2u);
+  // Both ends send what they counted, and headers.
+  const double sent = result.at("bytes_sent_per_step"), carried = network["links"][0].at("bytes");
+  EXPECT_GT(carried, sent);
+  EXPECT_LT(carried, 1.3 * sent);
+  // A step cannot end before the link has carried it.
+  const double rate = network["links"][0].at("gbit").get<double>() * 1e9 / 8;
+  EXPECT_GT(result.at("exchange_ms").get<double>(), 0.8e3 * sent / rate);
+  EXPECT_GT(result.at("exchange_ms").get<double>(), 2 * plain.at("exchange_ms").get<double>());
+  EXPECT_NE(read_text(folder_ / "there/network.toml").find("ohio-0"), std::string::npos);
+  EXPECT_TRUE(processes_with(folder_.path().string()).empty());
+}
+
+TEST_F(Networks, KeepSharedMemoryOnOneHost) {
+  const Words hogwild{"--workers", "2",    "--strategy", "hogwild", "--steps", "4",
+                      "--network", "spot", "--scale",    "10",      "--hosts"};
+  Words apart = hogwild, together = hogwild;
+  apart.push_back("box-0,box-1");
+  together.push_back("box-0");
+  const CommandResult refused = train("apart", apart);
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("--hosts box-0"), std::string::npos) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "apart")) << "nothing was begun";
+  const CommandResult allowed = train("together", together);
+  EXPECT_EQ(allowed.exit_code, 0) << allowed.err;
+}
+
+TEST_F(Networks, AKilledWorkerIsReportedAsAnywhere) {
+  const CommandResult result =
+      train("run", {"--workers", "2", "--strategy", "ddp", "--steps", "1000", "--network", "two-sites",
+                    "--scale", "20", "--set", "comm.fault=1:3:backward:kill"});
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_NE(result.err.find("rank 1 was killed by signal 9"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("backward of step 3"), std::string::npos) << result.err;
+  EXPECT_TRUE(processes_with(folder_.path().string()).empty());
+}
+
+TEST_F(Networks, RefuseWhatCannotBe) {
+  for (const auto& [words, part] : std::vector<std::pair<Words, std::string>>{
+           {{"--network", "two-sitse"}, "two-sites"},
+           {{"--network", "two-sites", "--workers", "2", "--hosts", "ohio-0"}, "ohio-0"},
+           {{"--scale", "10"}, "--network"},
+           {{"--network", "two-sites", "--scale", "0"}, "--scale"}}) {
+    const CommandResult refused = train("wrong", words);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "wrong"));
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

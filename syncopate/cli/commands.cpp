@@ -39,6 +39,7 @@ std::vector<std::pair<const CLI::App*, Command>> add_commands(Program& program, 
   add(add_network(program));
   add(add_simulate(program, argv));
   add(add_advise(program));
+  add(add_plan(program));
   add(add_help(program));
   add(add_completion(program));
   add(add_manual(program));

@@ -24,6 +24,7 @@ Command add_lab(Program& program, char** argv);
 Command add_network(Program& program);
 Command add_simulate(Program& program, char** argv);
 Command add_advise(Program& program);
+Command add_plan(Program& program);
 Command add_help(Program& program);
 Command add_completion(Program& program);
 Command add_manual(Program& program);

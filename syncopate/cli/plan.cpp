@@ -1,0 +1,314 @@
+#include "syncopate/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/base/process.h"
+#include "syncopate/base/standard_error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/cli/commands.h"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The published example, GPT-3 XL in 8 stages and 8 replicas (Yuan et al. 2022, section 4).
+constexpr double kPublishedGradientGb = 0.65, kPublishedActivationGb = 0.4712;
+
+struct Arguments {
+  std::string network, stages = "auto", replicas = "auto", micro_batches = "auto", cost, bits;
+  double scale = 1, gradient_gb = 0, activation_gb = 0, compute_s = 0, memory_gib = 0, budget_s = 0;
+  int layers = 0;
+  int64_t global_batch = 0, max_length = 0;
+  uint64_t seed = 1;
+  std::string profile, task, model, data;
+  bool no_overlap = false, json = false;
+  std::string out, svg;
+
+  bool knows_model() const { return !profile.empty() || !model.empty() || !task.empty(); }
+};
+
+std::optional<int> count_of(const std::string& text, const char* flag) {
+  if (text == "auto") return std::nullopt;
+  const auto number = parse_integer(text);
+  if (!number || *number < 1 || *number > 1'000'000)
+    throw ConfigError("{} takes a number from 1 or auto, got \"{}\"", flag, text);
+  return static_cast<int>(*number);
+}
+
+/// A folder of its own that is gone afterwards.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "syncopate-plan-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw DataError("cannot make a folder in {}; set TMPDIR", fs::temp_directory_path().string());
+    path_ = name;
+  }
+  ~Scratch() { remove_tree(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  fs::path file(const char* name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+/// Measures the model on this machine, in a process of its own.
+sim::Profile measured_profile(const Arguments& arguments) {
+  const Scratch scratch;
+  const fs::path file = scratch.file("profile.json");
+  ProcessOptions options;
+  options.argv = {"syncopate", "probe", "--no-links", "--profile", file.string()};
+  const auto pass = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) options.argv.insert(options.argv.end(), {flag, value});
+  };
+  pass("--task", arguments.task);
+  pass("--model", arguments.model);
+  pass("--data", arguments.data);
+  if (arguments.max_length > 0) pass("--max-length", std::to_string(arguments.max_length));
+  options.log = scratch.file("log");
+  options.reads_nothing = true;
+  tell("measuring {} on this machine; --profile FILE takes a measurement that you have",
+       arguments.model.empty() ? arguments.task : arguments.model);
+  Process process(options);
+  if (const int status = process.wait(); status != 0) {
+    std::string last;
+    const std::string log = read_file(options.log, "log");
+    for (const std::string_view line : split(log, '\n')) {
+      if (!trim(line).empty()) last = trim(line);
+    }
+    constexpr std::string_view kName = "syncopate: ";
+    if (last.starts_with(kName)) last = last.substr(kName.size());
+    throw ConfigError("the model could not be measured: {}", last.empty() ? "probe said nothing" : last);
+  }
+  return sim::read_profile(file);
+}
+
+void require_not_negative(double value, const char* flag) {
+  if (!std::isfinite(value) || value < 0) throw ConfigError("{} must be 0 or more, got {}", flag, value);
+}
+
+/// The most even product: 8 x 8 of 64.
+std::pair<int, int> squarest(int devices) {
+  int stages = static_cast<int>(std::sqrt(static_cast<double>(devices)) + 1e-9);
+  while (devices % stages != 0) --stages;
+  return {stages, devices / stages};
+}
+
+void set_shape(const Arguments& arguments, plan::Request& request) {
+  const int devices = request.topology.devices();
+  request.stages = count_of(arguments.stages, "--stages");
+  request.replicas = count_of(arguments.replicas, "--replicas");
+  request.micro_batches = count_of(arguments.micro_batches, "--micro-batches");
+  if (request.published) {
+    // Without compute nothing is gained by a second device, so the shape has to be given; all devices are
+    // used.
+    if (!request.stages && !request.replicas) {
+      std::tie(request.stages, request.replicas) = squarest(devices);
+    } else if (!request.stages || !request.replicas) {
+      const int given = request.stages ? *request.stages : *request.replicas;
+      if (devices % given != 0) {
+        throw ConfigError("{} {} do not divide the {} devices of network {}; choose a divisor", given,
+                          request.stages ? "stages" : "replicas", devices, request.topology.name());
+      }
+      (request.stages ? request.replicas : request.stages) = devices / given;
+    }
+    request.micro_batches = 1;
+  }
+  if (request.stages && request.replicas &&
+      static_cast<int64_t>(*request.stages) * *request.replicas != devices) {
+    throw ConfigError(
+        "--stages {} x --replicas {} is {}, but network {} has {} devices; choose numbers with that product, "
+        "or "
+        "auto, which may leave devices unused",
+        *request.stages, *request.replicas, static_cast<int64_t>(*request.stages) * *request.replicas,
+        request.topology.name(), devices);
+  }
+  for (const auto& [given, flag] :
+       {std::pair{request.stages, "--stages"}, {request.replicas, "--replicas"}}) {
+    if (given && *given > devices)
+      throw ConfigError("{} {} is more than the {} devices of network {}", flag, *given, devices,
+                        request.topology.name());
+  }
+}
+
+void set_job(const Arguments& arguments, plan::Request& request) {
+  if (arguments.knows_model()) {
+    const sim::Profile profile =
+        arguments.profile.empty() ? measured_profile(arguments) : sim::read_profile(arguments.profile);
+    request.job = plan::job_from_profile(profile, arguments.global_batch);
+    return;
+  }
+  const bool given = arguments.gradient_gb > 0 || arguments.activation_gb > 0;
+  const double gradient = given ? arguments.gradient_gb : kPublishedGradientGb;
+  const double activation = given ? arguments.activation_gb : kPublishedActivationGb;
+  if (!given)
+    tell("note: sizes of the published example: --gradient-gb {} --activation-gb {}", gradient, activation);
+  const bool shaped = request.stages && request.replicas;
+  const int depth = arguments.layers > 0 ? arguments.layers
+                    : shaped             ? *request.stages
+                                         : request.topology.devices();
+  request.job = plan::job_from_figures(shaped ? gradient * *request.stages : gradient,
+                                       shaped ? activation * *request.replicas : activation,
+                                       arguments.compute_s, depth);
+}
+
+void set_codings(const Arguments& arguments, plan::Request& request) {
+  // Fewer bits than these cost quality in AC-SGD's experiments (Wang et al. 2022).
+  int forward = 4, backward = 8, gradient = 8;
+  const bool nothing_known = !arguments.knows_model() && arguments.compute_s == 0;
+  if (request.published || nothing_known) forward = backward = gradient = 32;
+  if (!arguments.bits.empty()) {
+    std::vector<int> bits;
+    for (const std::string_view part : split(arguments.bits, ',')) {
+      const auto number = parse_integer(trim(part));
+      if (!number || (*number != 4 && *number != 8 && *number != 16 && *number != 32))
+        throw ConfigError("--bits takes 4, 8, 16 or 32, or three of them, got \"{}\"", arguments.bits);
+      bits.push_back(static_cast<int>(*number));
+    }
+    if (bits.size() != 1 && bits.size() != 3)
+      throw ConfigError("--bits takes one number or three (forward, backward, gradients), got \"{}\"",
+                        arguments.bits);
+    forward = bits.front();
+    backward = bits[bits.size() / 2];
+    gradient = bits.back();
+  }
+  request.codings = plan::codings(request.job.profile, forward, backward, gradient);
+}
+
+plan::Request make_request(const Arguments& arguments) {
+  if (arguments.network.empty())
+    throw ConfigError("--network is missing: a cluster file, or one of {}",
+                      fmt::format("{}", fmt::join(network::preset_names(), ", ")));
+  for (const auto& [value, flag] : {std::pair{arguments.gradient_gb, "--gradient-gb"},
+                                    {arguments.activation_gb, "--activation-gb"},
+                                    {arguments.compute_s, "--compute-s"},
+                                    {arguments.memory_gib, "--memory-gib"},
+                                    {arguments.budget_s, "--budget"}})
+    require_not_negative(value, flag);
+  const bool figures = arguments.gradient_gb > 0 || arguments.activation_gb > 0 || arguments.compute_s > 0;
+  if (figures && arguments.knows_model())
+    throw ConfigError(
+        "--gradient-gb, --activation-gb and --compute-s stand for a model: leave them or --model, --task and "
+        "--profile out");
+  if (arguments.knows_model() && arguments.global_batch < 1)
+    throw ConfigError(
+        "--global-batch is missing: how many examples an iteration takes, all replicas together");
+  if (!arguments.cost.empty() && arguments.cost != "published" && arguments.cost != "full")
+    throw ConfigError("--cost takes published or full, got \"{}\"", arguments.cost);
+
+  plan::Request request;
+  request.topology = network::load(arguments.network).scaled(arguments.scale);
+  request.scale = arguments.scale;
+  request.published = arguments.cost == "published" ||
+                      (arguments.cost.empty() && !arguments.knows_model() && arguments.compute_s == 0);
+  if (request.published && (arguments.knows_model() || arguments.compute_s > 0 || !arguments.bits.empty()))
+    throw ConfigError(
+        "--cost published knows sizes alone: give --gradient-gb and --activation-gb, or take --cost full");
+  set_shape(arguments, request);
+  if (!request.published && !arguments.knows_model() && arguments.compute_s == 0) {
+    if (!request.stages || !request.replicas)
+      throw ConfigError(
+          "without compute one device is always best: give --compute-s or --model, or --stages and "
+          "--replicas");
+    if (!request.micro_batches) request.micro_batches = 1;
+  }
+  set_job(arguments, request);
+  set_codings(arguments, request);
+  if (request.stages && *request.stages > request.job.depth())
+    plan::split_layers(request.job, *request.stages);
+  request.overlap = !arguments.no_overlap;
+  request.memory_gib = arguments.memory_gib;
+  request.effort = {.seed = arguments.seed, .budget_s = arguments.budget_s};
+  return request;
+}
+
+int make_and_show(const Arguments& arguments) {
+  const plan::Plan plan = plan::make_plan(make_request(arguments));
+  const std::string json = plan::to_json(plan).dump();
+  if (!arguments.out.empty()) write_file_atomically(arguments.out, json + "\n");
+  if (!arguments.svg.empty()) write_file_atomically(arguments.svg, plan::to_svg(plan));
+  fmt::print("{}{}", arguments.json ? json : plan::to_text(plan), arguments.json ? "\n" : "");
+  std::fflush(stdout);
+  for (const std::string& file : {arguments.out, arguments.svg}) {
+    if (!file.empty()) tell("written: {}", file);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command add_plan(Program& program) {
+  CLI::App* app = program.app.add_subcommand(
+      "plan", "Place the stages and replicas of a model on a network, before paying for it");
+  auto arguments = std::make_shared<Arguments>();
+  const auto option = [&](const char* group, const char* type, const char* name, auto& target,
+                          const std::string& help) {
+    return app->add_option(name, target, help)->group(group)->type_name(type);
+  };
+  program.choices[option("Network", "FILE|PRESET", "--network", arguments->network,
+                         "a cluster file or a preset")] = network::preset_names();
+  option("Network", "X", "--scale", arguments->scale, "divides all bandwidths")->default_str("1");
+  option("Network", "GIB", "--memory-gib", arguments->memory_gib,
+         "memory of devices whose cluster file does not say (default: not known)");
+  option("Shape", "P", "--stages", arguments->stages, "stages of the pipeline, or auto")->default_str("auto");
+  option("Shape", "D", "--replicas", arguments->replicas, "replicas of each stage, or auto")
+      ->default_str("auto");
+  option("Shape", "M", "--micro-batches", arguments->micro_batches,
+         "parts that a replica's batch passes through the pipeline in, or auto")
+      ->default_str("auto");
+  option("Shape", "BITS", "--bits", arguments->bits,
+         "fewest bits that numbers may travel with: one for all, or forward,backward,gradients (default: "
+         "4,8,8 with "
+         "compute, else 32)");
+  app->add_flag("--no-overlap", arguments->no_overlap, "nothing is sent while devices compute")
+      ->group("Shape");
+  program.choices[option("Cost", "MODEL", "--cost", arguments->cost,
+                         "which cost (default: full where compute is known, else published)")] = {"published",
+                                                                                                  "full"};
+  option("Cost", "GB", "--gradient-gb", arguments->gradient_gb,
+         "gradient of one stage; with auto, of the whole model");
+  option("Cost", "GB", "--activation-gb", arguments->activation_gb,
+         "activations that one replica sends over one cut; with auto, those of all replicas");
+  option("Cost", "S", "--compute-s", arguments->compute_s,
+         "forward and backward of the whole batch on one device of speed 1");
+  option("Cost", "INT", "--layers", arguments->layers,
+         "with --gradient-gb: layers that a pipeline may be cut between (default: as many as are needed)");
+  option("Model", "NAME", "--task", arguments->task,
+         "what is learned, as in train: measured on this machine");
+  option("Model", "NAME", "--model", arguments->model, "the model, as in train: measured on this machine");
+  option("Model", "PATH", "--data", arguments->data, "the task's data, as in train");
+  option("Model", "INT", "--max-length", arguments->max_length, "tokens of an example, as in train");
+  option("Model", "FILE", "--profile", arguments->profile, "what `probe --profile` measured, instead");
+  option("Model", "INT", "--global-batch", arguments->global_batch,
+         "examples of an iteration, all replicas together");
+  option("Search", "SECONDS", "--budget", arguments->budget_s,
+         "search for so long; the answer then depends on the machine's speed (default: a fixed number of "
+         "moves)");
+  option("Search", "INT", "--seed", arguments->seed, "of the search")->default_str("1");
+  app->add_flag("--json", arguments->json, "print the placement as JSON")->group("Output");
+  option("Output", "FILE", "--out", arguments->out,
+         "write the placement (NAME.placement.json: reports show it)");
+  option("Output", "FILE", "--svg", arguments->svg, "draw the map of hosts, stages and links");
+  program.notes[app] = {
+      "--cost published is that of DT-FM (Yuan et al., NeurIPS 2022); full also knows compute, memory, "
+      "overlap, "
+      "micro-batches and codecs, and is the same without them. Both are described in docs/plan.md.",
+      "Speed only: what fewer bits cost in quality is for `compare` to say."};
+  program.examples[app] = {
+      "syncopate plan --network worldwide --gradient-gb 0.65 --activation-gb 0.4712 --stages 8 --replicas 8",
+      "syncopate plan --network cluster.toml --task rte --model bert-base-uncased --global-batch 64 --svg "
+      "map.svg"};
+  return [arguments] { return make_and_show(*arguments); };
+}
+
+}  // namespace syncopate::cli

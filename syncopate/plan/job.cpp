@@ -1,0 +1,179 @@
+#include "syncopate/plan/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "syncopate/base/error.h"
+
+namespace syncopate::plan {
+namespace {
+
+constexpr double kBytes = 4;                     // of a number, fp32
+constexpr double kBucketBytes = 25 * 1048576.0;  // strategy.bucket_mib
+
+/// Packing and unpacking together where no profile says it: 10 GB/s each
+/// (bench/reports/2026-11-15-codecs.md).
+constexpr double kCodingSecondsPerGb = 0.2;
+
+}  // namespace
+
+StageWork Job::work(double examples) const {
+  if (!profile) {
+    const double all = compute_s * examples / this->examples();
+    return {.forward_s = all / 3, .backward_s = all * 2 / 3};
+  }
+  const sim::BatchTime time = profile->at(examples);
+  return {time.forward_s, time.backward_s, time.update_s + time.other_s};
+}
+
+bool Job::divides(int replicas, int micro_batches) const {
+  return global_batch == 0 || global_batch % (static_cast<int64_t>(replicas) * micro_batches) == 0;
+}
+
+Job job_from_figures(double gradient_gb, double activation_gb, double compute_s, int layers) {
+  Job job{.compute_s = compute_s};
+  for (int k = 0; k < layers; ++k) {
+    job.layers.push_back({.name = std::to_string(k),
+                          .share = 1.0 / layers,
+                          .parameters = std::llround(gradient_gb * 1e9 / kBytes / layers),
+                          .output_bytes = activation_gb * 1e9});
+  }
+  return job;
+}
+
+Job job_from_profile(const sim::Profile& profile, int64_t global_batch) {
+  if (profile.times.empty())
+    throw ConfigError("the profile of {} has no times; measure one with `syncopate probe --profile FILE`",
+                      profile.model);
+  Job job{.name = profile.model, .layers = profile.layers, .profile = profile, .global_batch = global_batch};
+  if (job.layers.empty()) {  // a model that cannot be cut
+    job.layers.push_back({.name = "all", .share = 1, .parameters = profile.elements()});
+  }
+  job.optimizer_bytes = profile.optimizer == "sgd" || profile.optimizer == "lars" ? kBytes : 2 * kBytes;
+  job.epoch_examples = profile.training_examples;
+  return job;
+}
+
+std::vector<int> split_layers(const Job& job, int stages) {
+  const int depth = job.depth();
+  if (stages > depth) {
+    throw ConfigError("{} stages are more than the model's {} layer{}; take {} or fewer", stages, depth,
+                      depth == 1 ? "" : "s", depth);
+  }
+  std::vector<double> until{0};
+  for (const sim::LayerProfile& layer : job.layers) until.push_back(until.back() + layer.share);
+  // best[s][k]: the slowest of s stages that hold the first k layers.
+  const auto columns = static_cast<size_t>(depth) + 1, rows = static_cast<size_t>(stages) + 1;
+  std::vector<double> best(rows * columns, std::numeric_limits<double>::infinity());
+  std::vector<int> cut(best.size(), 0);
+  best[0] = 0;
+  for (int s = 1; s <= stages; ++s) {
+    for (int k = s; k <= depth - (stages - s); ++k) {
+      const size_t here = static_cast<size_t>(s) * columns + static_cast<size_t>(k);
+      for (int from = s - 1; from < k; ++from) {
+        const double slowest =
+            std::max(best[static_cast<size_t>(s - 1) * columns + static_cast<size_t>(from)],
+                     until[static_cast<size_t>(k)] - until[static_cast<size_t>(from)]);
+        if (slowest < best[here] - 1e-12) {
+          best[here] = slowest;
+          cut[here] = from;
+        }
+      }
+    }
+  }
+  std::vector<int> split(static_cast<size_t>(stages));
+  for (int s = stages, k = depth; s > 0; --s) {
+    k = cut[static_cast<size_t>(s) * columns + static_cast<size_t>(k)];
+    split[static_cast<size_t>(s - 1)] = k;
+  }
+  return split;
+}
+
+std::vector<Memory> memory_of(const Job& job, const std::vector<int>& split, int replicas,
+                              int micro_batches) {
+  const bool pipeline = split.size() > 1;
+  const double kept = job.examples() / replicas / (pipeline ? 1 : micro_batches);
+  std::vector<Memory> all;
+  for (size_t s = 0; s < split.size(); ++s) {
+    const int end = s + 1 < split.size() ? split[s + 1] : job.depth();
+    Memory memory;
+    for (int k = split[s]; k < end; ++k) {
+      const sim::LayerProfile& layer = job.layers[static_cast<size_t>(k)];
+      memory.weights += kBytes * static_cast<double>(layer.parameters);
+      memory.activations += layer.activation_bytes * kept;
+    }
+    memory.gradients = memory.weights;
+    memory.optimizer = memory.weights / kBytes * job.optimizer_bytes;
+    all.push_back(memory);
+  }
+  return all;
+}
+
+double least_memory(const Job& job) {
+  double most = 0;
+  for (const sim::LayerProfile& layer : job.layers) {
+    most = std::max(most, (2 * kBytes + job.optimizer_bytes) * static_cast<double>(layer.parameters) +
+                              layer.activation_bytes * (job.global_batch > 0 ? 1 : 0));
+  }
+  return most;
+}
+
+Codings codings(const std::optional<sim::Profile>& profile, int forward_bits, int backward_bits,
+                int gradient_bits) {
+  const std::vector<std::pair<int, Coding>> known{{32, {}},
+                                                  {16, {"fp16", 16, kCodingSecondsPerGb}},
+                                                  {8, {"int8", 8.06, kCodingSecondsPerGb}},
+                                                  {4, {"int4", 4.25, kCodingSecondsPerGb}}};
+  const auto from = [&](int least) {
+    std::vector<Coding> all;
+    for (const auto& [bits, coding] : known) {
+      if (bits < least) continue;
+      all.push_back(coding);
+      if (!profile) continue;
+      for (const sim::CodecSpeed& speed : profile->codecs) {
+        if (speed.name == coding.name) all.back().s_per_gb = (speed.encode_s + speed.decode_s) * 1e9 / kBytes;
+      }
+    }
+    return all;
+  };
+  return {from(forward_bits), from(backward_bits), from(gradient_bits)};
+}
+
+Problem make_problem(const Job& job, const Pairs& pairs, const std::vector<double>& speed, const Shape& shape,
+                     const Codings& codings, const Coding& gradient, bool overlap) {
+  const std::vector<int> split = split_layers(job, shape.stages);
+  const double examples = job.examples() / shape.replicas / shape.micro_batches;
+  const StageWork all = job.work(examples);
+  Problem problem{.stages = shape.stages,
+                  .replicas = shape.replicas,
+                  .pairs = pairs,
+                  .speed = speed,
+                  .gradient = gradient,
+                  .forward = codings.forward,
+                  .backward = codings.backward,
+                  .micro_batches = shape.micro_batches,
+                  .overlap = overlap};
+  double parameters_of_all = 0, largest_gb = 0;
+  for (const sim::LayerProfile& layer : job.layers)
+    parameters_of_all += static_cast<double>(layer.parameters);
+  for (size_t s = 0; s < split.size(); ++s) {
+    const int end = s + 1 < split.size() ? split[s + 1] : job.depth();
+    double share = 0, parameters = 0;
+    for (int k = split[s]; k < end; ++k) {
+      share += job.layers[static_cast<size_t>(k)].share;
+      parameters += static_cast<double>(job.layers[static_cast<size_t>(k)].parameters);
+    }
+    const double of_update = parameters_of_all > 0 ? parameters / parameters_of_all : 0;
+    problem.work.push_back({all.forward_s * share, all.backward_s * share, all.update_s * of_update});
+    problem.gradient_gb.push_back(parameters * kBytes / 1e9);
+    largest_gb = std::max(largest_gb, problem.gradient_gb.back());
+    if (s + 1 < split.size())
+      problem.cut_gb.push_back(job.layers[static_cast<size_t>(end - 1)].output_bytes * examples / 1e9);
+  }
+  problem.hidden_share = 1 - 1 / std::max(1.0, largest_gb * 1e9 / kBucketBytes);
+  return problem;
+}
+
+}  // namespace syncopate::plan

@@ -1,0 +1,169 @@
+#include "syncopate/plan/search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "syncopate/base/clock.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/plan/board.h"
+#include "syncopate/plan/starts.h"
+
+namespace syncopate::plan {
+namespace {
+
+int pick(Rng& rng, int bound) {
+  return static_cast<int>(((rng.next() >> 32) * static_cast<uint64_t>(bound)) >> 32);
+}
+
+/// The best board seen.
+struct Best {
+  std::vector<int> places{};
+  double cost = 0;
+  void offer(const Board& board) {
+    if (!places.empty() && board.cost() >= cost) return;
+    places = board.places();
+    cost = board.cost();
+  }
+  void offer(const Best& other) {
+    if (places.empty() || other.cost < cost) *this = other;
+  }
+};
+
+struct Schedule {
+  double hot = 0.2, cold = 1e-5;  ///< temperatures, as shares of the cost
+  /// What the mean weighs beside the slowest: much at first, for max() is flat where most layouts are.
+  double mean_hot = 20, mean_cold = 0.05;
+  int64_t moves = 0;
+};
+
+constexpr Schedule kWarm{.hot = 0.005, .mean_hot = 0.5};
+
+class Searcher {
+ public:
+  Searcher(const Problem& problem, const Effort& effort)
+      : problem_(problem), effort_(effort), tables_(problem), rng_(mix_key(effort.seed, 1)) {}
+
+  Found run() {
+    const std::vector<Best> starts = cluster_starts();
+    best_ = starts.front();
+    const bool choices = problem_.stages > 1 || problem_.devices() > problem_.places();
+    if (choices && effort_.budget_s > 0) {
+      for (int64_t moves = usual_moves() / 16; !spent(); moves *= 2) round(starts, moves);
+    } else if (choices) {
+      round(starts, static_cast<int64_t>(effort_.share * static_cast<double>(usual_moves())));
+    }
+    Board board(tables_, best_.places);
+    constexpr int kExactStages = 15;
+    board.reorder(kExactStages);
+    const Layout layout = board.layout();
+    return {layout, evaluate(problem_, layout), moves_};
+  }
+
+ private:
+  int64_t usual_moves() const {
+    return static_cast<int64_t>(2'400'000 * std::sqrt(std::max(8, problem_.devices()) / 64.0));
+  }
+  bool spent() const { return effort_.budget_s > 0 && watch_.seconds() >= effort_.budget_s; }
+
+  std::vector<Best> cluster_starts() {
+    const double gb =
+        problem_.cut_gb.empty() ? problem_.gradient_gb.front() / problem_.replicas : problem_.cut_gb.front();
+    std::vector<int> devices = by_nearness(problem_.pairs, gb);
+    std::vector<Best> starts;
+    // Where devices may stay unused, it matters where one begins.
+    const bool spare = problem_.devices() > problem_.places();
+    const int turns = spare ? std::min(4, problem_.devices()) : 1;
+    for (int turn = 0; turn < turns; ++turn) {
+      for (std::vector<int>& places : tiled(devices, problem_.stages, problem_.replicas)) {
+        Board board(tables_, std::move(places));
+        board.reorder();
+        starts.emplace_back().offer(board);
+      }
+      std::rotate(devices.begin(), devices.begin() + problem_.devices() / turns, devices.end());
+    }
+    std::stable_sort(starts.begin(), starts.end(),
+                     [](const Best& a, const Best& b) { return a.cost < b.cost; });
+    return starts;
+  }
+
+  /// From the best clusters, from random layouts, and at last from the best of all.
+  void round(const std::vector<Best>& starts, int64_t moves) {
+    if (moves < 1) return;
+    constexpr size_t kClusters = 4;
+    Schedule warm = kWarm;
+    warm.moves = moves / 20;
+    for (size_t k = 0; k < std::min(kClusters, starts.size()); ++k) anneal(starts[k].places, warm);
+    constexpr int kRandom = 2;
+    for (int k = 0; k < kRandom; ++k) {
+      const std::vector<int64_t> order = permutation(problem_.devices(), rng_.next());
+      anneal({order.begin(), order.end()}, {.moves = moves * 3 / 10});
+    }
+    warm.moves = moves / 5;
+    anneal(best_.places, warm);
+  }
+
+  void anneal(const std::vector<int>& places, const Schedule& schedule) {
+    Board board(tables_, places);
+    Best best;
+    best.offer(board);
+    const double scale = board.cost();
+    constexpr int kSteps = 256, kReorderEvery = 1000;
+    int until_reorder = kReorderEvery;
+    for (int step = 0; step < kSteps && !spent(); ++step) {
+      const double way = static_cast<double>(step) / (kSteps - 1);
+      const double temperature = scale * schedule.hot * std::pow(schedule.cold / schedule.hot, way);
+      const double weight = schedule.mean_hot * std::pow(schedule.mean_cold / schedule.mean_hot, way);
+      for (int64_t k = 0; k <= schedule.moves / kSteps; ++k) {
+        if (--until_reorder == 0) {
+          board.reorder();
+          until_reorder = kReorderEvery;
+        } else {
+          move(board, temperature, weight);
+        }
+        if (board.cost() < best.cost) best.offer(board);
+      }
+      moves_ += schedule.moves / kSteps + 1;
+    }
+    board.reorder();
+    best.offer(board);
+    best_.offer(best);
+  }
+
+  void move(Board& board, double temperature, double weight) {
+    const int replicas = problem_.replicas;
+    const int a = pick(rng_, 4) == 0 ? board.slowest_stage() * replicas + pick(rng_, replicas)
+                                     : pick(rng_, problem_.places());
+    const int b = pick(rng_, board.size());
+    if (a / replicas == b / replicas) return;
+    const double before = board.cost() + weight * board.mean();
+    board.swap(a, b);
+    const double worse = board.cost() + weight * board.mean() - before;
+    if (worse > 0 && rng_.uniform() >= std::exp(-worse / temperature)) board.undo();
+  }
+
+  const Problem& problem_;
+  const Effort effort_;
+  const Stopwatch watch_;
+  const Tables tables_;
+  Rng rng_;
+  Best best_;
+  int64_t moves_ = 0;
+};
+
+}  // namespace
+
+Layout random_layout(const Problem& problem, uint64_t seed) {
+  const std::vector<int64_t> order = permutation(problem.devices(), seed);
+  return {problem.stages, problem.replicas, {order.begin(), order.begin() + problem.places()}};
+}
+
+double random_cost(const Problem& problem, int count, uint64_t seed) {
+  double sum = 0;
+  for (int k = 0; k < count; ++k)
+    sum += evaluate(problem, random_layout(problem, mix_key(seed, 2, k))).total_s;
+  return sum / count;
+}
+
+Found search(const Problem& problem, const Effort& effort) { return Searcher(problem, effort).run(); }
+
+}  // namespace syncopate::plan

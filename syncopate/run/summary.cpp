@@ -43,6 +43,12 @@ std::vector<std::string> summary_of(const record::RunRecord& record) {
       fmt::format("time: {:.1f} ms per {} (compute {:.1f}, exchange {:.1f}, data {:.1f}) · {:.0f} examples/s",
                   record.ms_per_iteration, unit, record.compute_ms, record.exchange_ms, record.data_ms,
                   record.examples_per_s));
+  if (record.predicted) {
+    lines.push_back(
+        fmt::format("predicted: {:.1f} ms per {} on this network, measured {:.1f} (error {:+.0f} %)",
+                    record.predicted->ms, unit, record.ms_per_iteration,
+                    100 * (record.predicted->ms / record.ms_per_iteration - 1)));
+  }
   if (std::isfinite(record.noise_scale)) {
     lines.push_back(fmt::format("noise: gradient noise scale of {:.0f} examples, at {} a step",
                                 record.noise_scale, record.global_batch));

@@ -33,6 +33,7 @@
 #include "syncopate/run/last_words.h"
 #include "syncopate/run/options.h"
 #include "syncopate/run/placement.h"
+#include "syncopate/run/prediction.h"
 #include "syncopate/run/recorder.h"
 #include "syncopate/run/summary.h"
 #include "syncopate/run/usage.h"
@@ -175,7 +176,7 @@ class Worker {
         recorder.say(fmt::format("ended after step {} of {}: {}", trained.steps, steps, trained.ended));
       }
       membership_.status(trained.steps, "saving the model");
-      result.record = conclude(setup, recorder, trained, most_memory);
+      result.record = conclude(setup, recorder, trained, most_memory, assembly.replica());
       for (const std::string& line : summary_of(*result.record)) recorder.say(line);
     }
     return result;
@@ -338,6 +339,7 @@ class Worker {
     record.peak_memory = before->peak_memory;
     record.noise_scale = before->noise_scale;
     record.network = before->network;
+    record.predicted = before->predicted;
     if (!before->worker_evals.empty()) record.worker_evals = before->worker_evals;
   }
 
@@ -349,7 +351,8 @@ class Worker {
   }
 
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,
-                             const train::TrainResult& trained, int64_t most_memory) {
+                             const train::TrainResult& trained, int64_t most_memory,
+                             const parallel::Replica& replica) {
     record::RunRecord record;
     record.task = spec_.task.name;
     record.model = spec_.model.init_from.empty() ? spec_.model.name : spec_.model.init_from;
@@ -395,6 +398,7 @@ class Worker {
       if (const auto now = emulation::ask_report())
         record.network =
             network_record(spec_, *placement_, *lab_before_, *now, trained.steps - recorder.first_step());
+      record.predicted = predict_run(spec_, *placement_, record, replica);
     }
     if (trained.steps == recorder.first_step()) keep_circumstances(record);
     spec::save_model(folder_.model(), setup.save);

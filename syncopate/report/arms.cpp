@@ -179,11 +179,12 @@ void group_by_settings(std::vector<RunResult>& runs, const std::vector<RunData>&
   }
 }
 
-std::string label_of(const RunResult& run) {
+/// `mixed`: some runs were simulated, others measured.
+std::string label_of(const RunResult& run, bool mixed) {
   if (run.strategy.empty()) return run.folder;
   const std::string label =
       run.codec.empty() || run.codec == "none" ? run.strategy : run.strategy + ", " + run.codec;
-  return run.simulated ? label + ", simulated" : label;
+  return run.simulated && mixed ? label + ", simulated" : label;
 }
 
 /// What is added to an arm's name to tell it from its like.
@@ -279,6 +280,9 @@ void make_runs_and_arms(Comparison& of) {
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return results.runs[a].workers < results.runs[b].workers; });
   }
+  const auto simulated = std::count_if(results.runs.begin(), results.runs.end(),
+                                       [](const RunResult& run) { return run.simulated; });
+  const bool mixed = simulated > 0 && static_cast<size_t>(simulated) < results.runs.size();
   for (const size_t i : order) {
     RunResult& run = results.runs[i];
     run.settings = chosen_settings(*sweep.runs[i].files, results.varies);
@@ -289,7 +293,7 @@ void make_runs_and_arms(Comparison& of) {
       arm.id = run.arm;
       arm.row = run.row;
       arm.kind = run.kind;
-      arm.name = sweep.planned && !run.name.empty() ? run.name : label_of(run);
+      arm.name = sweep.planned && !run.name.empty() ? run.name : label_of(run, mixed);
       arm.axes = run.axes;
       results.arms.push_back(std::move(arm));
       of.runs.emplace_back();

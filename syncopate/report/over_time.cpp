@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "syncopate/report/comparison.h"
+#include "syncopate/report/words.h"
 
 namespace syncopate::report {
 namespace {
@@ -85,19 +86,26 @@ void fill_over_time(Comparison& of) {
       curve.quality.push_back(value_in(files.evals[k], measure));
     }
   }
-  int64_t groups = 0;
-  for (const ArmResult& arm : results.arms) groups = std::max(groups, arm.group + 1);
-  std::vector<double> soonest(static_cast<size_t>(groups), kUnknown);
+  // The time of the fastest, of one worker or on the same network: another network is no choice.
+  using Place = std::pair<int64_t, std::string>;
+  const auto place_of = [](const ArmResult& arm) {
+    return Place(arm.group, arm.workers == 1 ? "" : network_text(arm.on));
+  };
+  std::map<Place, double> soonest;
   for (const ArmResult& arm : results.arms) {
-    double& time = soonest[static_cast<size_t>(arm.group)];
+    double& time = soonest.emplace(place_of(arm), kUnknown).first->second;
     if (!arm.excluded && arm.state == "done" && arm.timing_counts())
       time = std::fmin(time, arm.train_seconds.mean);
   }
+  const auto soonest_beside = [&](const ArmResult& arm) {
+    const auto alone = soonest.find(Place(arm.group, ""));
+    return std::fmin(soonest.at(place_of(arm)), alone == soonest.end() ? kUnknown : alone->second);
+  };
   bool validated = false;
   size_t compared = 0;
   for (size_t i = 0; i < results.arms.size(); ++i) {
     ArmResult& arm = results.arms[i];
-    const double seconds = soonest[static_cast<size_t>(arm.group)];
+    const double seconds = soonest_beside(arm);
     const bool timed = std::isfinite(seconds) && arm.timing_counts();
     std::vector<double> at_time, to_target;
     int64_t done = 0;

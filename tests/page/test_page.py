@@ -422,7 +422,7 @@ class Networks(Page):
         self.show(self.made.write("advice.html", results))
         self.assertIn("By prediction", self.text(".sentence"))
         drawn = self.browser.run("return [...document.querySelectorAll('.chart')].map((each) => each.id)")
-        self.assertEqual(drawn, ["placement-0", "predictions"])
+        self.assertEqual(drawn, ["placement-0", "predictions", "advice-time"])
         self.assertEqual(self.count("#advice tbody tr"), len(results["advice_check"]["rows"]))
         self.assertIn("slower than one worker", self.text("#advice"))
 

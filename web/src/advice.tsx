@@ -1,11 +1,55 @@
 // What `advise` predicted, row by row, and what ran of it.
 import { useState } from "preact/hooks";
-import { bytes, known, plural, significant } from "./format";
+import { StackedBars, type Bar, type Row, type Segment } from "./charts/bars";
+import { familyOf } from "./families";
+import { bytes, compact, known, plural, significant } from "./format";
 import type { Model } from "./model";
+import type { AdviceRow, PredictionStep } from "./results";
 import { Shape } from "./shape";
 import { errorText } from "./words";
 
 const fewRows = 20;
+
+function segments(step: PredictionStep): Segment[] {
+  return [
+    { part: "part-compute", name: "compute", value: step.compute_ms ?? 0 },
+    { part: "part-exchange", name: "waiting for exchange", value: step.exchange_ms ?? 0 },
+  ];
+}
+
+/** Bars of what was predicted, and below them what was measured. Slow ones would make points of the others. */
+export function AdviceBars({ model }: { model: Model }) {
+  const advice = model.results.advice_check;
+  const rows = (advice?.rows ?? []).filter((row) => known(row.predicted.ms) && known(row.predicted.compute_ms) && known(row.predicted.exchange_ms));
+  const fastest = rows[0]?.predicted.ms ?? 0;
+  const near = rows.filter((row) => row.measured || (row.predicted.ms ?? 0) <= 20 * fastest);
+  if (near.length < 2) return null;
+  const label = (row: AdviceRow) =>
+    `${row.name}: predicted ${significant(row.predicted.ms)} ms${row.measured ? `, measured ${significant(row.measured.ms)} ms (${errorText(row.error)})` : ""}`;
+  const bars = near.map((row, i): Row<Bar> => ({
+    arm: { id: `advice-${i}`, name: row.name, family: familyOf(row.family) },
+    segments: segments(row.predicted), beside: row.measured ? segments(row.measured) : undefined, label: label(row),
+    end: `${significant(row.predicted.ms)} ms${row.measured ? `, measured ${significant(row.measured.ms)}` : ""}`,
+  }));
+  return (
+    <StackedBars
+      id="advice-time" title="Where the time of a step would go" axis="ms per iteration, predicted" rows={bars} format={compact} model={model} openArm={() => {}}
+      many="rows" lead="By prediction, the fastest first."
+      legend={[
+        ...segments({ ms: 0, compute_ms: 0, exchange_ms: 0, hidden_ms: 0 }),
+        ...(near.some((row) => row.measured) ? [{ part: "part-compute beside", name: "below a bar: the same, measured" }] : []),
+      ]}
+      note={near.length < rows.length && <p>{plural(rows.length - near.length, "row")} left out, more than twenty times as slow as the fastest and not measured: the table has them.</p>}
+      sheet={() => ({
+        header: ["name", "predicted ms", "predicted compute ms", "predicted exchange ms", "measured ms", "measured compute ms", "measured exchange ms"],
+        rows: near.map((row) => [
+          row.name, row.predicted.ms, row.predicted.compute_ms, row.predicted.exchange_ms,
+          row.measured?.ms ?? null, row.measured?.compute_ms ?? null, row.measured?.exchange_ms ?? null,
+        ]),
+      })}
+    />
+  );
+}
 
 export function AdviceTable({ model }: { model: Model }) {
   const [all, setAll] = useState(false);
@@ -36,7 +80,7 @@ export function AdviceTable({ model }: { model: Model }) {
           <tbody>
             {rows.map((row, i) => (
               <tr key={i} class={row === best ? "best" : ""}>
-                <th scope="row"><span class="row-name"><Shape family={row.family} />{row.name}{row === best && <b class="whole"> ✓ fastest</b>}</span></th>
+                <th scope="row"><span class="row-name"><Shape family={row.family} /><span>{row.name}{row === best && <b class="whole"> ✓ fastest</b>}</span></span></th>
                 <td class="number">{significant(row.predicted.ms)}</td>
                 <td class="number">{significant(row.predicted.compute_ms)}</td>
                 <td class="number">{significant(row.predicted.exchange_ms)}</td>

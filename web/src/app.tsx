@@ -1,6 +1,6 @@
 // The page from top to bottom.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { AdviceTable } from "./advice";
+import { AdviceBars, AdviceTable } from "./advice";
 import { BytesChart } from "./charts/bytes";
 import { CurveChart } from "./charts/curves";
 import { NetworkChart } from "./charts/network";
@@ -63,6 +63,7 @@ function Networks({ model, openArm }: { model: Model; openArm: (id: string) => v
       <NetworkChart model={model} />
       <PlacementCharts model={model} />
       <PredictionChart model={model} openArm={openArm} />
+      <AdviceBars model={model} />
       <AdviceTable model={model} />
     </>
   );

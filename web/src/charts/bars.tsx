@@ -20,8 +20,11 @@ export interface Segment {
   value: number;
 }
 
-export interface Row {
-  arm: Arm;
+/** Whose bar it is: an arm, or something that is called like one. */
+export type Bar = Pick<Arm, "id" | "name" | "family">;
+
+export interface Row<T extends Bar = Arm> {
+  arm: T;
   segments: Segment[];
   /** Drawn as an outline above the bar, on the same scale. */
   outline?: number;
@@ -32,12 +35,12 @@ export interface Row {
   label: string;
 }
 
-interface Props {
+interface Props<T extends Bar> {
   id: string;
   title: string;
   lead: ComponentChildren;
   note?: ComponentChildren;
-  rows: Row[];
+  rows: Row<T>[];
   axis: string;
   /** What the axis counts in: 1024 where values are bytes and it says KiB. */
   unit?: number;
@@ -46,6 +49,8 @@ interface Props {
   sheet: () => Sheet;
   model: Model;
   openArm: (id: string) => void;
+  /** What its rows are. */
+  many?: string;
 }
 
 const fewRows = 16;
@@ -54,7 +59,7 @@ function total(segments: Segment[]): number {
   return segments.reduce((sum, segment) => sum + segment.value, 0);
 }
 
-export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, format, legend, sheet, model, openArm }: Props) {
+export function StackedBars<T extends Bar>({ id, title, lead, note, rows, axis, unit = 1, format, legend, sheet, model, openArm, many = "arms" }: Props<T>) {
   const [all, setAll] = useState(false);
   const best = model.results.advice.arm;
   const shown = all ? rows.slice(0, 200) : rows.slice(0, fewRows);
@@ -70,16 +75,17 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
     const inUnit = scaleLinear().domain([0, most / unit]).range(x.range());
     return (
       <>
-        <Drawing width={width} height={bottom + 42} label={`${title}, ${shown.length} arms`}>
+        <Drawing width={width} height={bottom + 42} label={`${title}, ${shown.length} ${many}`}>
           <XAxis scale={inUnit} left={side} right={width - tail} top={top} bottom={bottom} count={narrow ? 4 : 6} format={format} label={axis} />
           {shown.map((row, i) => {
             const y = top + i * step + (narrow ? 18 : 0);
+            const arm = model.arm.get(row.arm.id);
             let at = 0;
             let expected = 0;
             return (
               <g
                 key={row.arm.id} class={`bar-row ${familyClass(row.arm.family)}`}
-                {...mark({ label: row.label, arm: row.arm.id, open: () => openArm(row.arm.id), tip: () => <ArmTip arm={row.arm} model={model} /> })}
+                {...mark({ label: row.label, arm: arm?.id, open: arm && (() => openArm(arm.id)), tip: arm ? () => <ArmTip arm={arm} model={model} /> : () => <p>{row.label}</p> })}
               >
                 <rect class="row-hit" data-hit x={0} y={top + i * step} width={width} height={step} />
                 <text class="name" aria-hidden="true" x={narrow ? 0 : side - 10} y={narrow ? y - 4 : y + 19} text-anchor={narrow ? "start" : "end"} font-weight={row.arm.id === best ? 700 : 400}>
@@ -105,7 +111,7 @@ export function StackedBars({ id, title, lead, note, rows, axis, unit = 1, forma
         </Drawing>
         {rows.length > fewRows && (
           <p><button type="button" class="link" aria-expanded={all} onClick={() => setAll(!all)}>
-            {all ? `Only the first ${fewRows}` : `Show ${Math.min(rows.length, 200)} of ${rows.length} arms`}
+            {all ? `Only the first ${fewRows}` : `Show ${Math.min(rows.length, 200)} of ${rows.length} ${many}`}
           </button></p>
         )}
       </>

@@ -1,7 +1,7 @@
 // Where hosts and links go on the map. Regions stand on a ring, since nothing says where on earth they are.
 import { known } from "../format";
 import { append, extent } from "../model";
-import type { Num } from "../results";
+import type { NetworkLink, Num } from "../results";
 import { textWidth } from "./labels";
 
 export interface Host {
@@ -14,13 +14,7 @@ export interface Host {
   words: string;
 }
 
-export interface Wire {
-  from: number;
-  to: number;
-  latency_ms: Num;
-  gbit: Num;
-  bytes: Num;
-  busy: Num;
+export interface Wire extends NetworkLink {
   /** What flows: "activations", "gradients"; empty: not told apart. */
   kind: string;
 }

@@ -150,7 +150,7 @@ export function thicknessBy(lines: Line[], value: (line: Line) => Num): (line: L
 }
 
 function told(network: Network, arm: Arm): string {
-  if (arm.simulated) return "Simulated: nothing was sent.";
+  if (arm.simulated) return "Simulated: nothing was really sent.";
   if (network.how === "real") return "";
   const late = known(network.late_ms_p99) ? `; 99 % of its packets were at most ${significant(network.late_ms_p99, 2)} ms late` : "";
   return network.trustworthy

@@ -159,8 +159,9 @@ nlohmann::json ControlServer::change(const nlohmann::json& request) {
     return link;
   };
   const network::Link there = changed(network.link(a, b)), back = changed(network.link(b, a));
-  if (there.loss > 0) send_single_segments(lab_.hosts[static_cast<size_t>(a)]);
-  if (back.loss > 0) send_single_segments(lab_.hosts[static_cast<size_t>(b)]);
+  const double round_trip_ms = there.latency_ms + back.latency_ms;
+  adapt_host(lab_.hosts[static_cast<size_t>(a)], there, round_trip_ms);
+  adapt_host(lab_.hosts[static_cast<size_t>(b)], back, round_trip_ms);
   network.change(a, b, there);
   network.change(b, a, back);
   return {

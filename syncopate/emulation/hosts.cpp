@@ -28,6 +28,11 @@ void set_sysctl(const char* name, const std::string& value) {
   file << value << std::flush;
 }
 
+void set_tcp_buffers(int64_t most) {
+  for (const char* name : {"ipv4/tcp_rmem", "ipv4/tcp_wmem"})
+    set_sysctl(name, fmt::format("4096 262144 {}", most));
+}
+
 int index_of(const char* interface) {
   const unsigned index = ::if_nametoindex(interface);
   if (index == 0) fail("an interface that was just made is not there");
@@ -70,18 +75,23 @@ Mac mac_of(int host) {
   return {0x02, 0x53, 0x59, 0x4e, static_cast<uint8_t>(number >> 8), static_cast<uint8_t>(number)};
 }
 
+int64_t tcp_buffer(double gbit, double round_trip_ms) {
+  const double on_the_way = gbit * 1e9 / 8 * round_trip_ms / 1e3;
+  // The kernel counts its own bookkeeping, about as much again, and the queue before the link fills too.
+  constexpr double kTimes = 6, kLeast = 16 << 20, kMost = 1 << 30;
+  return static_cast<int64_t>(std::clamp(kTimes * on_the_way, kLeast, kMost));
+}
+
 int64_t tcp_buffer(const network::Topology& topology) {
-  double most = 0;  // bytes
+  int64_t most = tcp_buffer(0, 0);
   for (int from = 0; from < topology.size(); ++from) {
     for (int to = 0; to < topology.size(); ++to) {
       if (from == to) continue;
-      const double round_trip_ms = topology.link(from, to).latency_ms + topology.link(to, from).latency_ms;
-      most = std::max(most, topology.link(from, to).gbit * 1e9 / 8 * round_trip_ms / 1e3);
+      const network::Link &there = topology.link(from, to), &back = topology.link(to, from);
+      most = std::max(most, tcp_buffer(there.gbit, there.latency_ms + back.latency_ms));
     }
   }
-  // The kernel counts its own bookkeeping, about as much again, and the queue before the link fills too.
-  constexpr double kTimes = 6, kLeast = 16 << 20, kMost = 1 << 30;
-  return static_cast<int64_t>(std::clamp(kTimes * most, kLeast, kMost));
+  return most;
 }
 
 std::vector<HostSide> make_hosts(const network::Topology& topology, std::string& congestion_control) {
@@ -95,8 +105,8 @@ std::vector<HostSide> make_hosts(const network::Topology& topology, std::string&
     HostSide host;
     host.network_namespace = this_namespace();
     set_sysctl("ipv6/conf/default/disable_ipv6", "1");
-    set_sysctl("ipv4/tcp_rmem", fmt::format("4096 262144 {}", buffer));
-    set_sysctl("ipv4/tcp_wmem", fmt::format("4096 262144 {}", buffer));
+    host.tcp_buffer = buffer;
+    set_tcp_buffers(buffer);
     // A worker computes between two exchanges; the link between is still the same.
     set_sysctl("ipv4/tcp_slow_start_after_idle", "0");
     set_sysctl("ipv4/tcp_no_metrics_save", "1");
@@ -119,13 +129,16 @@ std::vector<HostSide> make_hosts(const network::Topology& topology, std::string&
   return hosts;
 }
 
-void send_single_segments(const HostSide& host) {
+void adapt_host(const HostSide& host, const network::Link& link, double round_trip_ms) {
+  const int64_t buffer = tcp_buffer(link.gbit, round_trip_ms);
+  if (buffer <= host.tcp_buffer && link.loss == 0) return;
   std::exception_ptr error;
   // A namespace is a thread's: this one comes and goes.
   std::thread([&] {
     try {
       if (::setns(host.network_namespace.get(), CLONE_NEWNET) != 0) fail("cannot enter a host");
-      Netlink().send_single_segments(index_of("eth0"), true);
+      if (buffer > host.tcp_buffer) set_tcp_buffers(buffer);
+      if (link.loss > 0) Netlink().send_single_segments(index_of("eth0"), true);
     } catch (...) {
       error = std::current_exception();
     }

@@ -24,6 +24,7 @@ Mac mac_of(int host);
 struct HostSide {
   Descriptor network_namespace;
   int outer_interface = 0;
+  int64_t tcp_buffer = 0;
 };
 
 /// Makes one for every host of the topology. The calling thread must be the only one and sit in the lab's own
@@ -31,10 +32,13 @@ struct HostSide {
 /// Throws std::system_error.
 std::vector<HostSide> make_hosts(const network::Topology& topology, std::string& congestion_control);
 
-/// How much TCP may keep for one connection: several times what the longest and fastest link holds.
+/// How much TCP may keep for one connection: several times what is on the way of such a link.
+int64_t tcp_buffer(double gbit, double round_trip_ms);
+/// For the longest and fastest link.
 int64_t tcp_buffer(const network::Topology& topology);
 
-/// For a host whose links lose packets: they lose single ones. May be called from any thread.
-void send_single_segments(const HostSide& host);
+/// After a link of the host has changed: TCP can fill it, and one that loses packets loses single ones. May
+/// be called from any thread; throws std::system_error.
+void adapt_host(const HostSide& host, const network::Link& link, double round_trip_ms);
 
 }  // namespace syncopate::emulation

@@ -48,12 +48,16 @@ void Inside::enter(int host) const {
 std::optional<Inside> inside() {
   const auto socket = own_socket();
   if (!socket) return std::nullopt;
-  Inside lab;
-  const nlohmann::json answer = ask_own(*socket, "inside", &lab.namespaces_);
-  lab.name_ = answer.at("name");
-  lab.topology_ = network::from_toml(answer.at("topology").get<std::string>(), lab.name_);
-  check(lab.namespaces_.size() == static_cast<size_t>(lab.topology_.size()), "a namespace for every host");
-  return lab;
+  // Asked once: the descriptors stay open as long as the process.
+  static const Inside known = [&] {
+    Inside lab;
+    const nlohmann::json answer = ask_own(*socket, "inside", &lab.namespaces_);
+    lab.name_ = answer.at("name");
+    lab.topology_ = network::from_toml(answer.at("topology").get<std::string>(), lab.name_);
+    check(lab.namespaces_.size() == static_cast<size_t>(lab.topology_.size()), "a namespace for every host");
+    return lab;
+  }();
+  return known;
 }
 
 std::optional<LabReport> ask_report() {

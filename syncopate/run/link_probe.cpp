@@ -1,21 +1,28 @@
 #include "syncopate/run/link_probe.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/lifeline/proof.h"
+#include "syncopate/run/probe_control.h"
+#include "syncopate/run/settling.h"
 
 namespace syncopate::run {
 namespace {
@@ -26,95 +33,8 @@ using std::chrono::milliseconds;
 
 constexpr double kNear =
     0.020;  ///< seconds of a round trip: such links fill at once, and take a core to fill
-constexpr double kAlike = 0.04;            ///< of slots of a rate that has settled
-constexpr double kNoise = 0.05;            ///< directions that differ by less are the same
-constexpr auto kLook = milliseconds(100);  ///< how often a wait looks whether the run has failed
+constexpr double kNoise = 0.05;  ///< directions that differ by less are the same
 constexpr size_t kChunk = size_t{256} << 10;
-
-/// What the two ends of a pair tell each other beside the flow of bytes that is measured.
-struct Message {
-  enum Kind : int64_t { kPing, kPong, kEnough, kReady, kGo, kDone };
-  int64_t kind = kPing;
-  double rate = 0;    ///< kDone: bytes a second that came in. kGo: seconds of a round trip
-  double spread = 0;  ///< kDone: how much the rate varied
-};
-
-/// Waits on sockets and gives up when the run has failed or nothing has come for too long.
-class Patience {
- public:
-  Patience(lifeline::Lifeline& line, milliseconds timeout, std::string what)
-      : line_(line), timeout_(timeout), what_(std::move(what)) {}
-  void moved() { last_ = Clock::now(); }
-  /// poll(2) for at most `most`.
-  void wait(std::vector<pollfd>& fds, milliseconds most = kLook) {
-    const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(0, most.count())));
-    if (ready > 0) return moved();
-    line_.check();
-    if (Clock::now() - last_ > timeout_) {
-      throw CommError("{}: nothing came for {:.0f} s; is the link up, and do firewalls let TCP through?",
-                      what_, std::chrono::duration<double>(timeout_).count());
-    }
-  }
-
- private:
-  lifeline::Lifeline& line_;
-  milliseconds timeout_;
-  std::string what_;
-  Clock::time_point last_ = Clock::now();
-};
-
-/// A connection for messages.
-class Control {
- public:
-  Control(lifeline::Socket socket, std::string name) : socket_(std::move(socket)), name_(std::move(name)) {}
-  int fd() const { return socket_.fd(); }
-
-  void send(const Message& message, Patience& patience) {
-    const char* at = reinterpret_cast<const char*>(&message);
-    size_t left = sizeof message;
-    while (left > 0) {
-      const ssize_t sent = ::send(fd(), at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent > 0) {
-        at += sent;
-        left -= static_cast<size_t>(sent);
-      } else if (errno == EAGAIN) {
-        std::vector<pollfd> fds{{fd(), POLLOUT, 0}};
-        patience.wait(fds);
-      } else if (errno != EINTR) {
-        lost(std::strerror(errno));
-      }
-    }
-  }
-
-  /// What has come, if a whole message has.
-  std::optional<Message> look() {
-    while (got_ < sizeof in_) {
-      const ssize_t got = ::recv(fd(), reinterpret_cast<char*>(&in_) + got_, sizeof in_ - got_, MSG_DONTWAIT);
-      if (got == 0) lost("it closed the connection");
-      if (got < 0 && errno == EAGAIN) return std::nullopt;
-      if (got < 0 && errno != EINTR) lost(std::strerror(errno));
-      if (got > 0) got_ += static_cast<size_t>(got);
-    }
-    got_ = 0;
-    return in_;
-  }
-
-  Message receive(Patience& patience) {
-    while (true) {
-      if (const auto message = look()) return *message;
-      std::vector<pollfd> fds{{fd(), POLLIN, 0}};
-      patience.wait(fds);
-    }
-  }
-
- private:
-  [[noreturn]] void lost(const char* why) const { throw CommError("the probe lost {}: {}", name_, why); }
-
-  lifeline::Socket socket_;
-  std::string name_;
-  Message in_{};
-  size_t got_ = 0;
-};
 
 /// Both connections to another rank.
 struct Peer {
@@ -123,28 +43,12 @@ struct Peer {
   double round_trip = 0;  ///< the shortest so far; 0: none
 };
 
-struct Pair {
-  int low = 0, high = 0;  ///< ranks
-  bool inside = false;    ///< both on one host
-};
-
 /// What a pair measured, in the terms of its lower rank.
 struct Measured {
   int low = 0, high = 0;
   double round_trip = 0;
   double there = 0, back = 0;  ///< bytes of payload a second
   double spread = 0;
-};
-
-/// Everybody's place in the probe, as rank 0 has put it together.
-struct Roll {
-  std::vector<Seat> seats;
-  std::vector<lifeline::Address> addresses;
-  std::string key;
-
-  std::vector<int> hosts;  ///< of each rank
-  std::vector<int> first;  ///< rank on each host
-  std::vector<Pair> pairs;
 };
 
 /// Lets as many pairs measure at once as there are cores to fill links from, where hosts share a machine: a
@@ -165,52 +69,6 @@ class Turns {
   milliseconds timeout_;
 };
 
-Roll call_roll(lifeline::Lifeline& line, const LinkProbeOptions& options, const lifeline::Address& mine) {
-  const Json self{{"host", options.seat.host},
-                  {"region", options.seat.region},
-                  {"machine", options.seat.machine},
-                  {"address", mine.host},
-                  {"port", mine.port}};
-  line.set(fmt::format("probe/rank/{}", line.rank()), self.dump());
-  if (line.rank() == 0) {
-    Json all = Json::array();
-    for (int rank = 0; rank < line.size(); ++rank)
-      all.push_back(Json::parse(line.get(fmt::format("probe/rank/{}", rank), options.timeout)));
-    line.set("probe/roll", Json{{"ranks", all}, {"key", lifeline::random_key()}}.dump());
-  }
-  const Json roll = Json::parse(line.get("probe/roll", options.timeout));
-  Roll made;
-  made.key = roll.at("key");
-  std::map<std::pair<std::string, std::string>, int> known;
-  std::vector<int> second;
-  for (const Json& each : roll.at("ranks")) {
-    made.seats.push_back(
-        {.host = each.at("host"), .region = each.at("region"), .machine = each.at("machine")});
-    made.addresses.push_back({each.at("address"), each.at("port")});
-    const int rank = static_cast<int>(made.hosts.size());
-    const auto [found, fresh] = known.try_emplace({made.seats.back().host, made.seats.back().machine},
-                                                  static_cast<int>(made.first.size()));
-    made.hosts.push_back(found->second);
-    if (fresh) {
-      made.first.push_back(rank);
-      second.push_back(-1);
-    } else if (second[static_cast<size_t>(found->second)] < 0) {
-      second[static_cast<size_t>(found->second)] = rank;
-    }
-  }
-  for (const auto& round : rounds_of_pairs(static_cast<int>(made.first.size()))) {
-    for (const auto& [a, b] : round) {
-      const int x = made.first[static_cast<size_t>(a)], y = made.first[static_cast<size_t>(b)];
-      made.pairs.push_back({.low = std::min(x, y), .high = std::max(x, y)});
-    }
-  }
-  for (size_t host = 0; host < second.size(); ++host) {
-    if (second[host] >= 0)
-      made.pairs.push_back({.low = made.first[host], .high = second[host], .inside = true});
-  }
-  return made;
-}
-
 /// This rank's part of the probe.
 class Prober {
  public:
@@ -218,7 +76,7 @@ class Prober {
       : line_(line),
         options_(options),
         listener_(lifeline::listen_at({options.address.empty() ? line.local().host : options.address, 0})),
-        roll_(call_roll(line, options, lifeline::local_address(listener_))),
+        roll_(call_roll(line, options.seat, lifeline::local_address(listener_), options.timeout)),
         turns_(line, at_once(), std::chrono::hours(1)) {
     if (!options.measures) roll_.pairs.clear();
     for (const Pair& pair : roll_.pairs) {
@@ -232,17 +90,29 @@ class Prober {
   std::optional<MeasuredLinks> run() {
     meet();
     ping_all();
-    Json row = Json::array();
-    for (size_t i = 0; i < mine_.size(); ++i) {
-      if (const auto measured = measure(mine_[i])) {
-        row.push_back({measured->low, measured->high, measured->round_trip, measured->there, measured->back,
-                       measured->spread});
-      }
-      if (rank() == 0 && options_.progress) {
-        const Pair& pair = mine_[i];
-        options_.progress(static_cast<int>(i) + 1, static_cast<int>(mine_.size()), name(pair));
+    // Emulated links share nothing but cores, and long ones mostly wait: two at a time. Elsewhere a host has
+    // one interface.
+    const int at_once = roll_.seats.size() > 1 && one_machine() ? 2 : 1;
+    std::vector<std::future<void>> others;
+    for (int k = 1; k < at_once; ++k)
+      others.push_back(std::async(std::launch::async, [this] { work_off(); }));
+    std::exception_ptr failure;
+    try {
+      work_off();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    for (auto& other : others) {
+      try {
+        other.get();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
       }
     }
+    if (failure) std::rethrow_exception(failure);
+    Json row = Json::array();
+    for (const Measured& each : measured_)
+      row.push_back({each.low, each.high, each.round_trip, each.there, each.back, each.spread});
     line_.set(fmt::format("probe/row/{}", rank()), row.dump());
     if (rank() != 0) {
       line_.get("probe/done", std::chrono::hours(1));
@@ -254,6 +124,29 @@ class Prober {
   }
 
  private:
+  /// Measures this rank's pairs, one after the other.
+  void work_off() {
+    while (true) {
+      const size_t next = taken_++;
+      if (next >= mine_.size()) return;
+      try {
+        const auto measured = measure(mine_[next]);
+        const std::lock_guard lock(mutex_);
+        if (measured) measured_.push_back(*measured);
+        ++done_;
+        if (rank() == 0 && options_.progress)
+          options_.progress(done_, static_cast<int>(mine_.size()), name(mine_[next]));
+      } catch (...) {
+        taken_ = mine_.size();  // the other thread begins no more
+        throw;
+      }
+    }
+  }
+
+  bool one_machine() const {
+    return std::all_of(roll_.seats.begin(), roll_.seats.end(),
+                       [&](const Seat& seat) { return seat.machine == roll_.seats.front().machine; });
+  }
   int rank() const { return line_.rank(); }
   std::string name(const Pair& pair) const {
     return fmt::format("{} - {}", roll_.seats[static_cast<size_t>(pair.low)].host,
@@ -329,6 +222,10 @@ class Prober {
           std::move(socket),
           fmt::format("rank {} on {}", other, roll_.seats[static_cast<size_t>(other)].host));
     } else {
+      // Asks for the link's rate, not for how one algorithm grows on it: others take half a minute to fill a
+      // long line. Where the system has no BBR, its own must do.
+      constexpr const char* kFills = "bbr";
+      (void)!::setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, kFills, std::strlen(kFills));
       peer.data = std::move(socket);
     }
   }
@@ -403,7 +300,9 @@ class Prober {
     const bool near = peer.round_trip < kNear;
     const bool takes_turns = near && shares_machine(pair);
     if (takes_turns) turns_.take();
-    for (int k = 0; near && k < 40; ++k) {
+    // Over a long line the round trips that were taken at once with others' are good enough.
+    const int pings = near ? 40 : peer.round_trip < 0.08 ? 8 : 0;
+    for (int k = 0; k < pings; ++k) {
       const Stopwatch watch;
       control.send({.kind = Message::kPing}, waits);
       control.receive(waits);
@@ -445,7 +344,7 @@ class Prober {
       if (sending) fds[1].events |= POLLOUT;
       if (receiving) fds[1].events |= POLLIN;
       if (fds[1].events == 0) fds[1].fd = -1;
-      waits.wait(fds, in_slot ? milliseconds(5) : kLook);
+      waits.wait(fds, in_slot ? milliseconds(5) : Patience::kLook);
       if (receiving && (fds[1].revents & POLLIN) != 0) {
         // The kernel counts and drops: what comes is not looked at.
         const ssize_t got = ::recv(peer.data.fd(), scratch.data(), scratch.size(), MSG_DONTWAIT | MSG_TRUNC);
@@ -490,9 +389,7 @@ class Prober {
   MeasuredLinks collect() {
     MeasuredLinks all;
     all.seats = roll_.hosts;
-    all.one_machine = std::all_of(roll_.seats.begin(), roll_.seats.end(), [&](const Seat& seat) {
-      return seat.machine == roll_.seats.front().machine;
-    });
+    all.one_machine = one_machine();
     std::vector<network::Host> hosts;
     std::map<std::string, int> names;
     for (const int first : roll_.first) {
@@ -536,53 +433,14 @@ class Prober {
   Turns turns_;
   std::vector<Pair> mine_;
   std::map<int, Peer> peers_;
+  std::atomic<size_t> taken_{0};  ///< of mine_, that some thread has begun
+  std::mutex mutex_;              ///< guards what follows
+  std::vector<Measured> measured_;
+  int done_ = 0;
   double bound_ = 1;
 };
 
 }  // namespace
-
-void Settling::add(double rate) { rates_.push_back(rate); }
-
-std::vector<double> Settling::last() const {
-  const auto count = std::min(rates_.size(), static_cast<size_t>(needed_));
-  return {rates_.end() - static_cast<std::ptrdiff_t>(count), rates_.end()};
-}
-
-double Settling::spread() const {
-  const std::vector<double> slots = last();
-  if (slots.empty()) return 1;
-  const auto [least, most] = std::minmax_element(slots.begin(), slots.end());
-  return *most > 0 ? (*most - *least) / *most : 1;
-}
-
-bool Settling::settled() const { return rates_.size() > static_cast<size_t>(needed_) && spread() < kAlike; }
-
-double Settling::rate() const {
-  std::vector<double> slots = last();
-  if (slots.empty()) return 0;
-  if (settled()) {
-    double sum = 0;
-    for (const double each : slots) sum += each;
-    return sum / static_cast<double>(slots.size());
-  }
-  std::nth_element(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(slots.size() / 2), slots.end());
-  return slots[slots.size() / 2];
-}
-
-std::vector<std::vector<std::pair<int, int>>> rounds_of_pairs(int n) {
-  std::vector<std::vector<std::pair<int, int>>> rounds;
-  const int even = n + n % 2;  // with an odd number one rests
-  for (int round = 0; round < even - 1; ++round) {
-    std::vector<std::pair<int, int>> pairs;
-    for (int k = 0; k < even / 2; ++k) {
-      // The last stays where it is, the others move around a circle.
-      const int a = k == 0 ? even - 1 : (round + k) % (even - 1), b = (round - k + even - 1) % (even - 1);
-      if (a < n && b < n) pairs.emplace_back(std::min(a, b), std::max(a, b));
-    }
-    rounds.push_back(std::move(pairs));
-  }
-  return rounds;
-}
 
 std::optional<MeasuredLinks> probe_links(lifeline::Lifeline& lifeline, const LinkProbeOptions& options) {
   return Prober(lifeline, options).run();

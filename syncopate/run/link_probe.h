@@ -8,14 +8,9 @@
 
 #include "syncopate/lifeline/lifeline.h"
 #include "syncopate/network/topology.h"
+#include "syncopate/run/probe_roll.h"
 
 namespace syncopate::run {
-
-/// Where this rank sits.
-struct Seat {
-  std::string host{}, region{};
-  std::string machine{};  ///< whose cores it computes on: hosts of an emulated network share one
-};
 
 struct LinkProbeOptions {
   Seat seat{};
@@ -38,29 +33,10 @@ struct MeasuredLinks {
 };
 
 /// Measures the latency and the rate of every ordered pair of hosts that ranks sit on, and between two ranks
-/// of a host that has several, over TCP connections of its own: one each, with the system's buffers and
-/// congestion control, as Gloo's are. A host takes part in one pair at a time. Latencies are half of the
-/// shortest round trips; rates are taken at the receiver once they no longer grow, both directions at once,
-/// and are converted to what is on the wire. Collective. Throws CommError.
+/// of a host that has several, over TCP connections of its own: one each, with the system's buffers, as
+/// Gloo's are. A host takes part in one pair at a time, or two where all hosts are emulated on one machine.
+/// Latencies are half of the shortest round trips; rates are taken at the receiver once they no longer grow,
+/// both directions at once, and are converted to what is on the wire. Collective. Throws CommError.
 std::optional<MeasuredLinks> probe_links(lifeline::Lifeline& lifeline, const LinkProbeOptions& options);
-
-/// Rates of slots of equal length, as they come in: whether they have settled, and at what.
-class Settling {
- public:
-  /// So many slots in a row must be alike.
-  explicit Settling(int slots) : needed_(slots) {}
-  void add(double rate);
-  bool settled() const;
-  double rate() const;    ///< over the last slots that count; 0: nothing came
-  double spread() const;  ///< of those, relative to the largest
-
- private:
-  std::vector<double> last() const;
-  int needed_;
-  std::vector<double> rates_{};
-};
-
-/// Pairs of `n` hosts in rounds in which each is in one pair at most (a round-robin tournament).
-std::vector<std::vector<std::pair<int, int>>> rounds_of_pairs(int n);
 
 }  // namespace syncopate::run

@@ -8,6 +8,7 @@
 #include "syncopate/lifeline/server.h"
 #include "syncopate/run/link_probe.h"
 #include "syncopate/run/placement.h"
+#include "syncopate/run/settling.h"
 #include "syncopate/run/step_probe.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/runs.h"

@@ -127,7 +127,7 @@ class Map {
     const bool alone = boxes_.size() == 1;
     const double radius = alone ? 0 : std::max(150.0, around / (2 * std::numbers::pi));
     const double x = radius * 1.25, y = radius * 0.95;
-    width_ = std::max(640.0, 2 * x + widest + 2 * kMargin);
+    width_ = std::max(860.0, 2 * x + widest + 2 * kMargin);
     height_ = kHead + 2 * y + highest + kMargin + kFoot;
     middle_ = {width_ / 2, kHead + y + highest / 2};
     for (size_t k = 0; k < boxes_.size(); ++k) {
@@ -175,7 +175,7 @@ class Map {
     const Point control{mean.x + (middle_.x - mean.x) * bend, mean.y + (middle_.y - mean.y) * bend};
     const double dx = b.middle.x - a.middle.x, dy = b.middle.y - a.middle.y;
     const double length = std::max(1.0, std::hypot(dx, dy)), aside = 60 * (bend - 0.5);
-    const double thick = 1 + 11 * std::sqrt(bytes / most_bytes_);
+    const double thick = 1 + 9 * std::sqrt(bytes / most_bytes_);
     return fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" "
         "stroke-opacity=\"0.5\" "

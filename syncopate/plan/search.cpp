@@ -15,17 +15,20 @@ int pick(Rng& rng, int bound) {
   return static_cast<int>(((rng.next() >> 32) * static_cast<uint64_t>(bound)) >> 32);
 }
 
+/// Less than rounding could make it; of equals the first, most regular one stays.
+constexpr double kLess = 1 - 1e-6;
+
 /// The best board seen.
 struct Best {
   std::vector<int> places{};
   double cost = 0;
   void offer(const Board& board) {
-    if (!places.empty() && board.cost() >= cost) return;
+    if (!places.empty() && board.cost() >= cost * kLess) return;
     places = board.places();
     cost = board.cost();
   }
   void offer(const Best& other) {
-    if (places.empty() || other.cost < cost) *this = other;
+    if (places.empty() || other.cost < cost * kLess) *this = other;
   }
 };
 

@@ -14,9 +14,9 @@ constexpr std::string_view kPhase = "phase:";
 
 /// Names of things speak for themselves; a number needs to say of what.
 bool speaks_for_itself(const std::string& setting) {
-  static const std::set<std::string> names{"strategy.name", "codec.name",        "optim.name",
-                                           "model.name",    "task.name",         "optim.schedule",
-                                           "task.data",     "compute.precision", "compute.device"};
+  static const std::set<std::string> names{
+      "strategy.name",  "codec.name", "optim.name",        "model.name",     "task.name",
+      "optim.schedule", "task.data",  "compute.precision", "compute.device", "network.name"};
   return names.contains(setting);
 }
 
@@ -38,6 +38,7 @@ std::string in_name(const Setting& setting) {
     if (value.starts_with(kPhase)) return "after " + value.substr(kPhase.size());
     return "from " + std::filesystem::path(value).filename().string();
   }
+  if (setting.name == "network.name" && value.empty()) return "no network";
   if (speaks_for_itself(setting.name)) return std::filesystem::path(value).filename().string();
   std::string last = setting.name.substr(setting.name.rfind('.') + 1);
   std::replace(last.begin(), last.end(), '_', ' ');

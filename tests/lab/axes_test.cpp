@@ -75,6 +75,12 @@ TEST_F(Axes, RowsHaveAxesOfTheirOwnAndSettleOthers) {
       "ddp, workers 1 | ddp, workers 2 | local-sgd, every 2 | local-sgd, every 4");
 }
 
+TEST_F(Axes, ANetworkNamesItself) {
+  EXPECT_EQ(names("[[row]]\nstrategy=\"ddp\"\nworkers=2\nscale=20\n[row.axes]\nnetwork=[\"two-sites\","
+                  "\"worldwide\"]\n"),
+            "ddp, two-sites | ddp, worldwide");
+}
+
 TEST_F(Axes, SeedsMakeRunsOfOneArm) {
   const Experiment swept = read("[axes]\nseed=[1,2,3]\n" + kTwoRows);
   ASSERT_EQ(swept.arms.size(), 2u);

@@ -35,7 +35,7 @@ class Chooser {
     std::vector<Shape> shapes = open_shapes();
     Choice best;
     if (shapes.size() == 1) {
-      best = with_gradients(shapes.front(), {.seed = request_.effort.seed, .budget_s = budget(1)});
+      best = with_gradients(shapes.front(), request_.effort);
     } else {
       best = best_of(shapes);
     }
@@ -224,9 +224,9 @@ class Chooser {
     constexpr size_t kRefined = 6;
     Choice best = all.front().choice;
     for (size_t k = 0; k < std::min(kRefined, all.size()); ++k) {
-      Choice choice = with_gradients(
-          all[k].shape,
-          {.seed = request_.effort.seed, .budget_s = budget(1.0 / kRefined), .share = 1.0 / kRefined});
+      Choice choice = with_gradients(all[k].shape, {.seed = request_.effort.seed,
+                                                    .budget_s = budget(1.0 / kRefined),
+                                                    .share = request_.effort.share / kRefined});
       if (choice.found.cost.total_s < best.found.cost.total_s) best = std::move(choice);
     }
     return best;

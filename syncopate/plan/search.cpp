@@ -96,10 +96,11 @@ class Searcher {
     Schedule warm = kWarm;
     warm.moves = moves / 20;
     for (size_t k = 0; k < std::min(kClusters, starts.size()); ++k) anneal(starts[k].places, warm);
-    constexpr int kRandom = 2;
-    for (int k = 0; k < kRandom; ++k) {
+    // Few devices need many starts, many devices long ways.
+    const int from_random = problem_.devices() <= 16 ? 12 : 2;
+    for (int k = 0; k < from_random; ++k) {
       const std::vector<int64_t> order = permutation(problem_.devices(), rng_.next());
-      anneal({order.begin(), order.end()}, {.moves = moves * 3 / 10});
+      anneal({order.begin(), order.end()}, {.moves = moves * 6 / 10 / from_random});
     }
     warm.moves = moves / 5;
     anneal(best_.places, warm);
@@ -110,8 +111,9 @@ class Searcher {
     Best best;
     best.offer(board);
     const double scale = board.cost();
-    constexpr int kSteps = 256, kReorderEvery = 1000;
-    int until_reorder = kReorderEvery;
+    constexpr int kSteps = 256;
+    const int reorder_every = problem_.devices() <= 16 ? 32 : 1000;
+    int until_reorder = reorder_every;
     for (int step = 0; step < kSteps && !spent(); ++step) {
       const double way = static_cast<double>(step) / (kSteps - 1);
       const double temperature = scale * schedule.hot * std::pow(schedule.cold / schedule.hot, way);
@@ -119,7 +121,7 @@ class Searcher {
       for (int64_t k = 0; k <= schedule.moves / kSteps; ++k) {
         if (--until_reorder == 0) {
           board.reorder();
-          until_reorder = kReorderEvery;
+          until_reorder = reorder_every;
         } else {
           move(board, temperature, weight);
         }

@@ -1,0 +1,313 @@
+#include "syncopate/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/rng.h"
+#include "syncopate/plan/board.h"
+#include "syncopate/plan/choose.h"
+#include "syncopate/plan/matching.h"
+#include "syncopate/plan/order.h"
+
+namespace syncopate::test {
+namespace {
+
+using namespace plan;
+
+Problem published(const Pairs& pairs, int stages, int replicas) {
+  return {.stages = stages,
+          .replicas = replicas,
+          .pairs = pairs,
+          .speed = std::vector<double>(static_cast<size_t>(pairs.devices()), 1.0),
+          .gradient_gb = std::vector<double>(static_cast<size_t>(stages), 0.65),
+          .cut_gb = std::vector<double>(static_cast<size_t>(stages - 1), 0.4712),
+          .work = std::vector<StageWork>(static_cast<size_t>(stages))};
+}
+
+Pairs random_pairs(int devices, uint64_t seed) {
+  Rng rng(mix_key(seed, devices));
+  Pairs pairs(devices);
+  for (int a = 0; a < devices; ++a) {
+    for (int b = 0; b < a; ++b)
+      pairs.at(a, b) = pairs.at(b, a) = {0.001 + 0.2 * rng.uniform(), 8 / (0.1 + 5 * rng.uniform())};
+  }
+  return pairs;
+}
+
+/// The least cost of all orders of the devices.
+double least_of_all(const Problem& problem) {
+  std::vector<int> order(static_cast<size_t>(problem.devices()));
+  std::iota(order.begin(), order.end(), 0);
+  Layout layout{problem.stages, problem.replicas, {}};
+  double least = std::numeric_limits<double>::infinity();
+  do {
+    layout.device.assign(order.begin(), order.begin() + problem.places());
+    least = std::min(least, evaluate(problem, layout).total_s);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
+// Yuan et al. 2022: the matrices of their scheduler, annealed for long.
+TEST(Plan, FindsThePublishedBestPlacements) {
+  struct Case {
+    const char* network;
+    double total, data_parallel, random;
+  };
+  for (const Case& each :
+       {Case{"two-sites", 16.087, 5.517, 54.71}, Case{"worldwide", 49.218, 22.758, 171.9}}) {
+    const Problem problem = published(symmetric_pairs(network::load(each.network)), 8, 8);
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      const Found found = search(problem, {.seed = seed, .share = 0.05});
+      EXPECT_NEAR(found.cost.total_s, each.total, 1e-3 * each.total) << each.network << " seed " << seed;
+      EXPECT_NEAR(found.cost.data_parallel_s, each.data_parallel, 1e-3 * each.data_parallel);
+    }
+    EXPECT_NEAR(random_cost(problem, 2000, 1), each.random, 0.005 * each.random);
+    EXPECT_GT(evaluate(problem, random_layout(problem, 1)).total_s, 1.5 * each.total);
+  }
+}
+
+TEST(Plan, FindsTheBestWhereMostLayoutsTie) {
+  // In boxes of fast links the best keeps pipelines inside; annealing from random layouts alone misses it.
+  const auto cost = [](const char* name) {
+    return search(published(symmetric_pairs(network::load(name)), 8, 8), {.share = 0.05}).cost.total_s;
+  };
+  EXPECT_NEAR(cost("datacenter"), 3.4397, 1e-3);
+  EXPECT_NEAR(cost("spot"), 31.632, 1e-2);
+}
+
+TEST(Plan, EqualsBruteForceForEightDevices) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const int stages = seed % 2 == 0 ? 4 : 2;
+    const Problem problem = published(random_pairs(8, seed), stages, 8 / stages);
+    const double least = least_of_all(problem);
+    EXPECT_NEAR(search(problem, {.seed = seed, .share = 0.1}).cost.total_s, least, 1e-6 * least) << seed;
+    EXPECT_GT(evaluate(problem, random_layout(problem, seed)).total_s, least * 1.0001) << seed;
+  }
+}
+
+TEST(Plan, SeedsRepeatAndDiffer) {
+  const Problem problem = published(random_pairs(32, 9), 4, 8);
+  const Found one = search(problem, {.seed = 1, .share = 0.02});
+  EXPECT_EQ(one.layout, search(problem, {.seed = 1, .share = 0.02}).layout);
+  EXPECT_NE(one.layout, search(problem, {.seed = 2, .share = 0.02}).layout);
+}
+
+TEST(Plan, BoardAgreesWithTheCostAfterSwapsAndUndos) {
+  Problem problem = published(random_pairs(15, 3), 3, 4);  // three devices wait
+  problem.work = {{0.1, 0.2, 0.01}, {0.3, 0.1, 0.02}, {0.2, 0.2, 0.01}};
+  problem.gradient_gb = {0.65, 0.3, 0.1};
+  problem.cut_gb = {0.4, 0.2};
+  problem.micro_batches = 4;
+  problem.hidden_share = 0.9;
+  for (size_t k = 0; k < problem.speed.size(); ++k) problem.speed[k] = 1 + 0.1 * static_cast<double>(k % 4);
+  problem.forward = codings({}, 4, 4, 4).forward;
+  const Tables tables(problem);
+  std::vector<int> places(15);
+  std::iota(places.begin(), places.end(), 0);
+  Board board(tables, places);
+  Rng rng(7);
+  for (int k = 0; k < 300; ++k) {
+    const int a = static_cast<int>(rng.below(12)), b = static_cast<int>(rng.below(15));
+    if (a / 4 == b / 4) continue;
+    const Layout before = board.layout();
+    const double cost = board.cost();
+    board.swap(a, b);
+    EXPECT_NEAR(board.cost(), evaluate(problem, board.layout()).total_s, 1e-4);
+    EXPECT_NE(board.layout(), before);
+    if (k % 2 == 1) continue;
+    board.undo();
+    EXPECT_EQ(board.layout(), before);
+    EXPECT_DOUBLE_EQ(board.cost(), cost);
+  }
+}
+
+TEST(Plan, MatchingsAreTheLeastSlow) {
+  Rng rng(5);
+  for (const int size : {2, 3, 5, 6}) {
+    std::vector<float> cost(static_cast<size_t>(size * size));
+    for (float& each : cost) each = static_cast<float>(rng.below(20));
+    std::vector<int> order(static_cast<size_t>(size));
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<int> column = order;
+    float least = 1e9F;
+    do {
+      float slowest = 0;
+      for (int k = 0; k < size; ++k)
+        slowest = std::max(slowest, cost[static_cast<size_t>(k * size + order[static_cast<size_t>(k)])]);
+      least = std::min(least, slowest);
+    } while (std::next_permutation(order.begin(), order.end()));
+    EXPECT_EQ(improve_matching(cost.data(), size, column.data()), least);
+    std::sort(column.begin(), column.end());
+    for (int k = 0; k < size; ++k) EXPECT_EQ(column[static_cast<size_t>(k)], k);
+  }
+}
+
+TEST(Plan, LongPathsAreNearlyAsShortAsExactOnes) {
+  Rng rng(6);
+  std::vector<float> distance(12 * 12);
+  for (float& each : distance) each = static_cast<float>(1 + 9 * rng.uniform());
+  std::vector<int> start(12);
+  std::iota(start.begin(), start.end(), 0);
+  const double exact = path_length(distance, 12, shortest_path(distance, 12, start, 12));
+  const double improved = path_length(distance, 12, shortest_path(distance, 12, start, 4));
+  EXPECT_LE(exact, improved);
+  EXPECT_LT(improved, 1.25 * exact);
+  EXPECT_LT(improved, path_length(distance, 12, start));
+}
+
+Request request_for(network::Topology topology, bool is_published) {
+  Request request{.topology = std::move(topology), .published = is_published};
+  request.effort.share = 0.05;
+  return request;
+}
+
+TEST(Plan, FullCostIsThePublishedOneWithoutComputeAndCodecs) {
+  const network::Topology topology = network::load("worldwide");
+  const std::vector<double> speed(64, 1.0);
+  const Problem theirs = published(symmetric_pairs(topology), 8, 8);
+  const auto ours = [&](double compute_s, const Codings& codings) {
+    return make_problem(job_from_figures(0.65 * 8, 0.4712 * 8, compute_s, 8), directed_pairs(topology), speed,
+                        {8, 8, 1}, codings, codings.gradient.back(), true);
+  };
+  const Problem same = ours(0, {}), working = ours(10, {}), coded = ours(0, codings({}, 4, 8, 8));
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Layout layout = random_layout(theirs, seed);
+    const Cost cost = evaluate(same, layout), expected = evaluate(theirs, layout);
+    EXPECT_NEAR(cost.total_s, expected.total_s, 1e-9);
+    EXPECT_NEAR(cost.data_parallel_s, expected.data_parallel_s, 1e-9);
+    EXPECT_GT(evaluate(working, layout).compute_s, 1);
+    EXPECT_LT(evaluate(coded, layout).total_s, 0.6 * expected.total_s);
+  }
+}
+
+network::Topology small_network(uint64_t seed, int hosts) {
+  Rng rng(mix_key(seed, 77));
+  std::vector<network::Host> all;
+  std::vector<network::Link> links(static_cast<size_t>(hosts * hosts), network::kMemory);
+  for (int k = 0; k < hosts; ++k) {
+    all.push_back({.name = fmt::format("h{}", k), .region = std::string("r"), .speed = 0.5 + rng.uniform()});
+    for (int other = 0; other < k; ++other)
+      links[static_cast<size_t>(k * hosts + other)] = links[static_cast<size_t>(other * hosts + k)] = {
+          .latency_ms = 50 * rng.uniform(), .gbit = 0.5 + 20 * rng.uniform()};
+  }
+  return {"small", all, links};
+}
+
+TEST(Plan, ChoosesStagesReplicasMicroBatchesAndBitsAsBruteForce) {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    Request request = request_for(small_network(seed, 5), false);
+    request.job = job_from_figures(0.4, 0.2, 4, 4);
+    request.codings = codings({}, 4, 8, 8);
+    const Choice choice = choose(request);
+    std::vector<double> speed;
+    for (const network::Host& host : request.topology.hosts()) speed.push_back(host.speed);
+    double least = std::numeric_limits<double>::infinity();
+    for (int stages = 1; stages <= 4; ++stages) {
+      for (int replicas = 1; stages * replicas <= 5; ++replicas) {
+        for (int micro = 1; micro <= 8 * stages; micro *= 2) {
+          for (const Coding& gradient : request.codings.gradient) {
+            least = std::min(least, least_of_all(make_problem(request.job, directed_pairs(request.topology),
+                                                              speed, {stages, replicas, micro},
+                                                              request.codings, gradient, true)));
+          }
+        }
+      }
+    }
+    // Gradients keep more bits where fewer gain less than a thousandth.
+    EXPECT_GE(choice.found.cost.total_s, least * (1 - 1e-6)) << seed;
+    EXPECT_LE(choice.found.cost.total_s, least * (1 + 1.1e-3)) << seed;
+  }
+}
+
+TEST(Plan, LeavesDevicesUnusedWhereTheyOnlyCost) {
+  const network::Link near{.latency_ms = 0.1, .gbit = 10}, modem{.latency_ms = 200, .gbit = 0.001};
+  const network::Link own = network::kMemory;
+  const network::Topology three("three",
+                                {{.name = std::string("a"), .region = std::string("x")},
+                                 {.name = std::string("b"), .region = std::string("x")},
+                                 {.name = std::string("far"), .region = std::string("y")}},
+                                {own, near, modem, near, own, modem, modem, modem, own});
+  Request request = request_for(three, false);
+  request.job = job_from_figures(0.1, 0.01, 10, 4);
+  const Plan two = make_plan(request);
+  EXPECT_EQ(two.layout.device.size(), 2U);
+  EXPECT_EQ(std::count(two.layout.device.begin(), two.layout.device.end(), 2), 0);
+  EXPECT_NE(to_text(two).find("1 unused"), std::string::npos);
+  request.job = job_from_figures(100, 100, 0.1, 4);  // hardly any compute, much to send
+  const Plan one = make_plan(request);
+  EXPECT_EQ(one.layout.device.size(), 1U);
+  EXPECT_NE(to_text(one).find("it suffices"), std::string::npos);
+}
+
+sim::Profile profile_of(double gib_a_layer) {
+  sim::Profile profile{.model = std::string("m"), .optimizer = std::string("adamw")};
+  profile.times = {{.batch = 1, .forward_s = 0.1, .backward_s = 0.2, .update_s = 0.01},
+                   {.batch = 8, .forward_s = 0.8, .backward_s = 1.6, .update_s = 0.01}};
+  for (int k = 0; k < 4; ++k) {
+    profile.layers.push_back({.name = fmt::format("{}", k),
+                              .share = 0.25,
+                              .parameters = static_cast<int64_t>(gib_a_layer * 1073741824 / 16),
+                              .output_bytes = 1e5,
+                              .activation_bytes = 1e6});
+  }
+  profile.training_examples = 800;
+  return profile;
+}
+
+TEST(Plan, CutsAModelThatOneDeviceDoesNotHold) {
+  Request request = request_for(small_network(1, 4), false);
+  request.job = job_from_profile(profile_of(1), 8);
+  request.memory_gib = 2.5;  // of four layers of 1 GiB
+  const Plan plan = make_plan(request);
+  EXPECT_GE(plan.layout.stages, 2);
+  EXPECT_EQ(plan.fewest_devices, 2);
+  for (const Memory& memory : plan.memory) EXPECT_LE(memory.total(), 2.5 * 1073741824);
+  EXPECT_GT(plan.epoch_s, 0);
+  EXPECT_THROW(split_layers(request.job, 5), ConfigError);
+  request.memory_gib = 0.5;
+  try {
+    make_plan(request);
+    ADD_FAILURE() << "a layer of 1 GiB in 0.5";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("fits on no devices"), std::string::npos) << error.what();
+  }
+  request.memory_gib = 100;
+  EXPECT_EQ(make_plan(request).fewest_devices, 1);
+}
+
+TEST(Plan, WritesThePlacementAndItsMap) {
+  Request request = request_for(network::load("worldwide"), true);
+  request.job = job_from_figures(0.65 * 8, 0.4712 * 8, 0, 8);
+  request.stages = request.replicas = 8;
+  request.micro_batches = 1;
+  const Plan plan = make_plan(request);
+  const nlohmann::ordered_json json = to_json(plan);
+  EXPECT_EQ(json.at("format"), "syncopate-placement-1");
+  const double cost = json.at("cost_s");
+  EXPECT_NEAR(cost, 49.218, 0.049);
+  EXPECT_NEAR(cost, json.at("data_parallel_s").get<double>() + json.at("pipeline_s").get<double>(), 1e-4);
+  EXPECT_NEAR(json.at("random_s").get<double>(), 171.9, 0.9);
+  EXPECT_NEAR(json.at("region_blind_s").get<double>(), 93.1, 2);
+  std::vector<int> devices;
+  for (const auto& stage : json.at("stages")) {
+    for (const auto& device : stage) devices.push_back(device.get<int>());
+  }
+  std::sort(devices.begin(), devices.end());
+  ASSERT_EQ(devices.size(), 64U);
+  for (int k = 0; k < 64; ++k) EXPECT_EQ(devices[static_cast<size_t>(k)], k);
+  for (const char* key :
+       {"network", "hosts", "devices", "regions", "micro_batches", "bits", "parts", "links"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(to_svg(plan).find("<svg"), 0U);
+  EXPECT_NE(to_svg(plan).find("Frankfurt"), std::string::npos);
+  EXPECT_NE(to_text(plan).find("region-blind"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncopate::test

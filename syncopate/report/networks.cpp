@@ -18,19 +18,28 @@ void keep_used_links(record::NetworkRecord& network) {
   std::erase_if(network.links, [](const record::NetworkRecord::Link& link) { return !(link.bytes > 0); });
 }
 
-/// "worldwide ÷ 100 (8 hosts in 8 regions, emulated on one machine)".
-std::string told(const ArmResult& arm) {
-  std::string text = network_text(arm.on);
-  if (!arm.network) return text;
-  std::set<std::string> regions;
-  for (const record::NetworkRecord::Host& host : arm.network->hosts) regions.insert(host.region);
-  const auto count = [](size_t number, const char* one) {
-    return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
-  };
-  text +=
-      fmt::format(" ({} in {}{})", count(arm.network->hosts.size(), "host"), count(regions.size(), "region"),
-                  arm.network->how == "real" || arm.simulated ? "" : ", emulated on one machine");
-  return text;
+/// "8 hosts", "2 to 8 hosts".
+std::string span_text(const std::set<size_t>& counts, const char* what) {
+  const size_t least = *counts.begin(), most = *counts.rbegin();
+  return least == most ? fmt::format("{} {}{}", most, what, most == 1 ? "" : "s")
+                       : fmt::format("{} to {} {}s", least, most, what);
+}
+
+/// "worldwide ÷ 100 (2 to 8 hosts in 2 to 8 regions, emulated on one machine)".
+std::string told(const NetworkName& name, const std::vector<ArmResult>& arms) {
+  std::set<size_t> hosts, regions;
+  bool emulated = false;
+  for (const ArmResult& arm : arms) {
+    if (arm.on != name || arm.workers == 1 || !arm.network) continue;
+    std::set<std::string> here;
+    for (const record::NetworkRecord::Host& host : arm.network->hosts) here.insert(host.region);
+    hosts.insert(arm.network->hosts.size());
+    regions.insert(here.size());
+    emulated = emulated || (arm.network->how != "real" && !arm.simulated);
+  }
+  if (hosts.empty()) return network_text(name);
+  return fmt::format("{} ({} in {}{})", network_text(name), span_text(hosts, "host"),
+                     span_text(regions, "region"), emulated ? ", emulated on one machine" : "");
 }
 
 }  // namespace
@@ -73,12 +82,12 @@ std::vector<NetworkName> networks_in(const std::vector<const ArmResult*>& arms) 
 
 void note_networks(Comparison& of) {
   std::vector<std::string> networks, simulated;
+  std::vector<const ArmResult*> arms;
   for (const ArmResult& arm : of.results.arms) {
+    arms.push_back(&arm);
     if (arm.simulated) simulated.push_back(arm.name);
-    if (arm.on.name.empty() || arm.workers == 1) continue;
-    if (std::string text = told(arm); std::find(networks.begin(), networks.end(), text) == networks.end())
-      networks.push_back(std::move(text));
   }
+  for (const NetworkName& name : networks_in(arms)) networks.push_back(told(name, of.results.arms));
   if (!networks.empty()) {
     of.results.notes.push_back(
         {.code = "network",

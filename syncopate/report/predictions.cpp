@@ -158,11 +158,12 @@ void find_predictions(Comparison& of) {
   add_points_of_advice(of.results);
   for (const char* series : {"run", "simulated", "advice"}) {
     PredictionSummary summary{.series = series};
-    std::vector<double> sizes;
+    std::vector<double> sizes, rest;
     for (const PredictionPoint& point : of.results.predictions) {
       if (point.series != series) continue;
       if (!point.why_not.empty()) {
         ++summary.left_out;
+        rest.push_back(std::abs(point.error));
         continue;
       }
       sizes.push_back(std::abs(point.error));
@@ -173,6 +174,7 @@ void find_predictions(Comparison& of) {
     summary.within_20 = std::count_if(sizes.begin(), sizes.end(), [](double size) { return size <= 0.2; });
     summary.median = quantile(sizes, 0.5);
     summary.p90 = quantile(sizes, 0.9);
+    summary.left_out_median = median(rest);
     of.results.prediction_errors.push_back(summary);
   }
 }

@@ -121,6 +121,7 @@ struct PredictionSummary {
   std::string series{};
   int64_t n = 0, left_out = 0, within_10 = 0, within_20 = 0;
   double median = kUnknown, p90 = kUnknown;
+  double left_out_median = kUnknown;  ///< of the points that do not count
 };
 
 /// A file of another command that lies in the folder: its JSON as text, checked for what we rely on.

@@ -90,7 +90,12 @@ std::string prediction_text(const PredictionSummary& errors) {
         "10 %, {} by at most 20 %.",
         errors.n, whose, 100 * errors.median, 100 * errors.p90, errors.within_10, errors.within_20);
   } else {
-    text = fmt::format("No prediction {} can be judged.", whose);
+    return fmt::format("{} {} {} off by {:.1f} %{}, but held against {}: that says little.",
+                       errors.left_out == 1 ? "One" : std::to_string(errors.left_out),
+                       (errors.left_out == 1 ? "prediction " : "predictions ") + whose,
+                       errors.left_out == 1 ? "was" : "were", 100 * errors.left_out_median,
+                       errors.left_out == 1 ? "" : " (median)",
+                       errors.left_out == 1 ? "a time that does not count" : "times that do not count");
   }
   if (errors.left_out > 0)
     text += fmt::format(" {} more {} held against a time that does not count.", errors.left_out,

@@ -163,7 +163,26 @@ TEST_F(Networks, ALateNetworkMakesTimingCountForNothing) {
   ASSERT_EQ(late.prediction_errors.size(), 1u);
   EXPECT_EQ(late.prediction_errors[0].n, 0);
   EXPECT_EQ(late.prediction_errors[0].left_out, 1);
+  EXPECT_NE(terminal_table(late).find("was off by 5.0 %, but held against a time that"), std::string::npos);
   EXPECT_EQ(good.prediction_errors[0].n, 1);
+}
+
+TEST_F(Networks, OneNetworkIsNotedOnceWhateverTheNumberOfHosts) {
+  sweep.arm("more", "ddp", 4, {0.80, 0.81, 0.82}, 1700);
+  put_on(sweep, "ddp", "worldwide");
+  put_on(sweep, "more", "worldwide");
+  for (MadeRun* run : sweep.runs_of("more")) run->record.network->hosts.push_back({"seoul-0", "seoul"});
+  const auto note = [](const Results& results) {
+    for (const Note& each : results.notes) {
+      if (each.code == "network") return each.text;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(note(sweep.analysed()),
+            "Workers sat on the network worldwide ÷ 100 (2 to 3 hosts in 2 to 3 regions, emulated on one "
+            "machine).");
+  put_on(sweep, "more", "worldwide", 10);
+  EXPECT_NE(note(sweep.analysed()).find("different networks"), std::string::npos);
 }
 
 TEST_F(Networks, ArmsOfAFolderAreToldApartByTheirNetwork) {

@@ -1,5 +1,5 @@
 // Sentences and names that several places of the page use.
-import { difference, halfWidth, known, plural, significant } from "./format";
+import { compact, difference, halfWidth, known, plural, significant } from "./format";
 import type { Arm, Measure, Num, Parts, Run } from "./results";
 
 /** "−0.1 ± 0.4 points", and whether the seeds carry it. */
@@ -48,7 +48,7 @@ const flagNames: Record<string, string> = {
 /** "worldwide ÷ 100" where rates were divided. */
 export function networkName(of: { network_name: string | null; network_scale: Num }): string | null {
   if (!of.network_name) return null;
-  return known(of.network_scale) && of.network_scale !== 1 ? `${of.network_name} ÷ ${significant(of.network_scale)}` : of.network_name;
+  return known(of.network_scale) && of.network_scale !== 1 ? `${of.network_name} ÷ ${compact(of.network_scale)}` : of.network_name;
 }
 
 /** "+4.1 %": predicted above measured. */

@@ -44,6 +44,8 @@ export interface Line {
   to: number;
   bytes: Num;
   busy: Num;
+  /** It stands for both directions. */
+  both: boolean;
   path: string;
   middle: { x: number; y: number };
   /** Where it ends, and which way it points there, in degrees. */
@@ -95,10 +97,10 @@ function packed(count: number): [number, number][] {
 }
 
 /** A curve that keeps to its right, so that both directions are seen, and ends at the rims. */
-function curve(a: { x: number; y: number; r: number }, b: { x: number; y: number; r: number }): Pick<Line, "path" | "middle" | "end"> {
+function curve(a: { x: number; y: number; r: number }, b: { x: number; y: number; r: number }, straight: boolean): Pick<Line, "path" | "middle" | "end"> {
   const [dx, dy] = [b.x - a.x, b.y - a.y];
   const far = Math.hypot(dx, dy) || 1;
-  const bend = Math.min(40, far * 0.12);
+  const bend = straight ? 0 : Math.min(40, far * 0.12);
   const [cx, cy] = [(a.x + b.x) / 2 - (dy / far) * bend, (a.y + b.y) / 2 + (dx / far) * bend];
   const towards = (p: { x: number; y: number; r: number }) => {
     const d = Math.hypot(cx - p.x, cy - p.y) || 1;
@@ -182,7 +184,9 @@ export function layMap(hosts: Host[], wires: Wire[], width: number): MapLayout {
       append(inside, a, wire);
       continue;
     }
-    const [from, to] = bundled ? [a, b] : [wire.from, wire.to];
+    const ends = bundled ? [a, b] : [wire.from, wire.to];
+    const both = wire.kind === "gradients"; // they go both ways, and alike
+    const [from = 0, to = 0] = both ? ends.sort((one, other) => one - other) : ends;
     const key = `${from}-${to}-${wire.kind}`;
     const line = lines.get(key);
     if (line) {
@@ -191,7 +195,7 @@ export function layMap(hosts: Host[], wires: Wire[], width: number): MapLayout {
     }
     const at = (i: number) => (bundled ? clusters[i] : dots[i] && { ...dots[i], r: dot + 2 });
     const [start, end] = [at(from), at(to)];
-    if (start && end) lines.set(key, { key, wires: [wire], from, to, bytes: null, busy: null, ...curve(start, end) });
+    if (start && end) lines.set(key, { key, wires: [wire], from, to, bytes: null, busy: null, both, ...curve(start, end, both) });
   }
   for (const line of lines.values()) {
     line.bytes = sum(line.wires.map((wire) => wire.bytes));

@@ -72,12 +72,12 @@ export function NetworkMap({ layout, hosts, label, colour, thickness }: MapProps
       {[...lines].sort((a, b) => thickness(b) - thickness(a)).map((line) => {
         const thick = thickness(line);
         const kind = line.wires[0]?.kind;
-        const words = [`${name(line, "from")} to ${name(line, "to")}`, ...(kind ? [kind] : []), ...(line.wires.length > 1 ? [plural(line.wires.length, "link")] : []), ...facts(line.wires)];
+        const words = [`${name(line, "from")} ${line.both ? "and" : "to"} ${name(line, "to")}`, ...(kind ? [kind] : []), ...(line.wires.length > 1 ? [plural(line.wires.length, "link")] : []), ...facts(line.wires)];
         return (
-          <g key={line.key} class={`link ${colour(line)}`} data-link={line.key} {...mark({ label: words.join(", "), stop: lines.length <= mostStops, tip: () => <><p><b>{words[0]}</b></p><p>{words.slice(1).join(" · ")}</p></> })}>
+          <g key={line.key} class={`link ${colour(line)} ${lines.length > 24 ? "faint" : ""}`} data-link={line.key} {...mark({ label: words.join(", "), stop: lines.length <= mostStops, tip: () => <><p><b>{words[0]}</b></p><p>{words.slice(1).join(" · ")}</p></> })}>
             <path class="link-hit" data-hit d={line.path} />
             <path class="wire" d={line.path} stroke-width={thick} />
-            <path class="head" d="M0,0L-1.7,-0.9L-1.7,0.9Z" transform={`translate(${line.end.x.toFixed(1)},${line.end.y.toFixed(1)}) rotate(${line.end.angle.toFixed(1)}) scale(${(3 + thick * 0.75).toFixed(2)})`} />
+            {!line.both && <path class="head" d="M0,0L-1.7,-0.9L-1.7,0.9Z" transform={`translate(${line.end.x.toFixed(1)},${line.end.y.toFixed(1)}) rotate(${line.end.angle.toFixed(1)}) scale(${(3 + thick * 0.75).toFixed(2)})`} />}
           </g>
         );
       })}

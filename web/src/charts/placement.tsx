@@ -105,6 +105,8 @@ function PlacementChart({ placement, id }: { placement: Placement; id: string })
     return typeof from === "number" && typeof end === "number" ? (end - from === 1 ? `${from}` : `${from} to ${end - 1}`) : null;
   };
   const bundled = layMap(hosts, wires, 1000).bundled;
+  const crosses = (kind: string) => wires.some((wire) => wire.kind === kind && hosts[wire.from]?.region !== hosts[wire.to]?.region);
+  const stay = bundled ? ["activations", "gradients"].filter((kind) => kinds.has(kind) && !crosses(kind)) : [];
   const draw = (width: number) => {
     const layout = layMap(hosts, wires, width);
     return (
@@ -122,12 +124,12 @@ function PlacementChart({ placement, id }: { placement: Placement; id: string })
         <>
           {plural(placement.stages.length, "stage")} x {plural(replicas, "replica")}{network && ` on ${network}`}{cost && `: ${cost}`}. A host has the number and colour of its stage.
           <Swatches items={[
-            ...(kinds.has("activations") ? [{ part: "flow-activations", name: "activations to the next stage, and their gradients back" }] : []),
-            ...(kinds.has("gradients") ? [{ part: "flow-gradients", name: "gradients among the replicas of a stage" }] : []),
+            ...(kinds.has("activations") && !stay.includes("activations") ? [{ part: "flow-activations", name: "activations to the next stage, and their gradients back" }] : []),
+            ...(kinds.has("gradients") && !stay.includes("gradients") ? [{ part: "flow-gradients", name: "gradients among the replicas of a stage" }] : []),
           ]} />
         </>
       }
-      note={<p>Regions stand on a ring: where on earth they are is not known.{bundled && " Links from one region to another are drawn as one."}{carries ? " A line is as thick as the bytes that it carries in an iteration." : ""}{idle > 0 && ` ${plural(idle, "host")} not used.`}</p>}
+      note={<p>Regions stand on a ring: where on earth they are is not known.{bundled && " Links from one region to another are drawn as one."}{carries ? " A line is as thick as the bytes that it carries in an iteration." : ""}{stay.length > 0 && ` ${stay.join(" and ").replace(/^./, (letter) => letter.toUpperCase())} stay inside the regions.`}{idle > 0 && ` ${plural(idle, "host")} not used.`}</p>}
       sheet={() => ({
         header: ["stage", "layers", "replica", "device", "host", "region"],
         rows: placement.stages.flatMap((stage, s) => stage.map((device, replica) => [s, layers(s), replica, device, seats[device]?.host ?? null, seats[device]?.region || null])),

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/standard_error.h"
 #include "syncopate/run/local_costs.h"
 #include "syncopate/sim/predict.h"
 
@@ -82,7 +83,8 @@ std::optional<record::PredictionRecord> predict_run(const spec::RunSpec& spec, c
                                   .hidden_ms = step.hidden_ms,
                                   .bytes_sent_per_step = step.bytes_per_step,
                                   .from = "this run"};
-} catch (const Error&) {
+} catch (const Error& error) {
+  tell("note: what a step was to take on this network could not be predicted: {}", error.what());
   return std::nullopt;
 }
 

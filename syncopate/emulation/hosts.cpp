@@ -30,7 +30,7 @@ void set_sysctl(const char* name, const std::string& value) {
 
 void set_tcp_buffers(int64_t most) {
   for (const char* name : {"ipv4/tcp_rmem", "ipv4/tcp_wmem"})
-    set_sysctl(name, fmt::format("4096 262144 {}", most));
+    set_sysctl(name, fmt::format("4096 {} {}", most / 2, most));
 }
 
 int index_of(const char* interface) {
@@ -39,20 +39,36 @@ int index_of(const char* interface) {
   return static_cast<int>(index);
 }
 
-/// The first that the kernel has: reno and cubic are what its own programs know best.
-std::string add_route(Netlink& netlink, int interface) {
+/// The first that the kernel has: cubic is what most machines use.
+std::string choose_congestion_control(Netlink& netlink, int interface) {
   for (const char* name : {"cubic", "reno"}) {
     try {
-      netlink.add_route(interface, kNetwork, kPrefixLength, name);
+      netlink.set_route({.interface = interface,
+                         .network = kNetwork,
+                         .prefix_length = kPrefixLength,
+                         .congestion_control = name});
       return name;
     } catch (const std::system_error&) {
     }
   }
-  netlink.add_route(interface, kNetwork, kPrefixLength, "");
+  return "";
+}
+
+std::string default_congestion_control() {
   std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
   std::string name = "the kernel's default";
   file >> name;
   return name;
+}
+
+/// What is on the way in a round trip, in packets: a connection that has been used for a while sends so much
+/// before it waits, and one that is new starts with a few packets. Workers keep theirs for hours, so in a lab
+/// all start with the first.
+int first_window(const network::Topology& topology, int from, int to) {
+  constexpr double kUsual = 10, kMost = 1 << 17;
+  const double round_trip_ms = topology.link(from, to).latency_ms + topology.link(to, from).latency_ms;
+  const double bytes = topology.link(from, to).gbit * 1e9 / 8 * round_trip_ms / 1e3;
+  return static_cast<int>(std::min(kUsual + bytes / kMtu, kMost));
 }
 
 bool loses(const network::Topology& topology, int host) {
@@ -119,7 +135,15 @@ std::vector<HostSide> make_hosts(const network::Topology& topology, std::string&
     const int inner = index_of("eth0");
     netlink.bring_up(inner, true);
     netlink.add_address(inner, address_of(k), kPrefixLength);
-    congestion_control = add_route(netlink, inner);
+    const std::string chosen = choose_congestion_control(netlink, inner);
+    for (int to = 0; to < topology.size(); ++to) {
+      if (to == k) continue;
+      netlink.set_route({.interface = inner,
+                         .network = address_of(to),
+                         .congestion_control = chosen,
+                         .first_window = first_window(topology, k, to)});
+    }
+    congestion_control = chosen.empty() ? default_congestion_control() : chosen;
     if (loses(topology, k)) netlink.send_single_segments(inner, true);
     if (::setns(home.get(), CLONE_NEWNET) != 0) fail("cannot return to the lab's network namespace");
     host.outer_interface = index_of(outer.c_str());

@@ -138,23 +138,24 @@ void Netlink::add_address(int interface, uint32_t ipv4, int prefix_length) {
   perform(request);
 }
 
-void Netlink::add_route(int interface, uint32_t network, int prefix_length,
-                        const std::string& congestion_control) {
-  rtmsg route{};
-  route.rtm_family = AF_INET;
-  route.rtm_dst_len = static_cast<uint8_t>(prefix_length);
-  route.rtm_table = RT_TABLE_MAIN;
-  route.rtm_protocol = RTPROT_STATIC;
-  route.rtm_scope = RT_SCOPE_LINK;
-  route.rtm_type = RTN_UNICAST;
-  Request request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, route, "cannot set a route");
-  request.attribute(RTA_DST, htonl(network));
-  request.attribute(RTA_OIF, static_cast<uint32_t>(interface));
-  if (!congestion_control.empty()) {
-    const size_t metrics = request.open(RTA_METRICS);
-    request.attribute(RTAX_CC_ALGO, congestion_control);
-    request.close(metrics);
+void Netlink::set_route(const Route& route) {
+  rtmsg message{};
+  message.rtm_family = AF_INET;
+  message.rtm_dst_len = static_cast<uint8_t>(route.prefix_length);
+  message.rtm_table = RT_TABLE_MAIN;
+  message.rtm_protocol = RTPROT_STATIC;
+  message.rtm_scope = RT_SCOPE_LINK;
+  message.rtm_type = RTN_UNICAST;
+  Request request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, message, "cannot set a route");
+  request.attribute(RTA_DST, htonl(route.network));
+  request.attribute(RTA_OIF, static_cast<uint32_t>(route.interface));
+  const size_t metrics = request.open(RTA_METRICS);
+  if (!route.congestion_control.empty()) request.attribute(RTAX_CC_ALGO, route.congestion_control);
+  if (route.first_window > 0) {
+    request.attribute(RTAX_INITCWND, static_cast<uint32_t>(route.first_window));
+    request.attribute(RTAX_INITRWND, static_cast<uint32_t>(route.first_window));
   }
+  request.close(metrics);
   perform(request);
 }
 

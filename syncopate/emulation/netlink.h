@@ -27,9 +27,15 @@ class Netlink {
   /// Up; without address resolution if so asked: every packet is then sent to the device's own address.
   void bring_up(int interface, bool without_arp);
   void add_address(int interface, uint32_t ipv4, int prefix_length);
-  /// All of that network is behind the interface; `congestion_control` (empty: the default) is that of TCP
-  /// connections over it.
-  void add_route(int interface, uint32_t network, int prefix_length, const std::string& congestion_control);
+  /// Where packets to a network go, and what TCP makes of it.
+  struct Route {
+    int interface = 0;
+    uint32_t network = 0;
+    int prefix_length = 32;
+    std::string congestion_control{};  ///< empty: the kernel's default
+    int first_window = 0;  ///< packets that a connection may send at first; 0: the kernel's default
+  };
+  void set_route(const Route& route);
   /// Whether packets leave as single segments, instead of up to 64 KB that someone else cuts.
   void send_single_segments(int interface, bool single);
 

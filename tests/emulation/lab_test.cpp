@@ -108,11 +108,12 @@ double round_trip(const Connection& connection) {
   return since(start);
 }
 
-double best_round_trip_ms(const Inside& lab, int a, int b, int times) {
-  const Connection connection(lab, a, b);
-  double best = 1e9;
-  for (int k = 0; k < times; ++k) best = std::min(best, round_trip(connection));
-  return best * 1e3;
+/// The least of some: what a busy machine adds to the others is not the network's. No more than are needed to
+/// come below `enough`.
+double best_round_trip(const Connection& connection, double enough) {
+  double best = round_trip(connection);
+  for (int k = 0; k < 30 && best > enough; ++k) best = std::min(best, round_trip(connection));
+  return best;
 }
 
 /// Gbit/s of payload once it flows, over `seconds`.
@@ -155,14 +156,16 @@ TEST(Inside, DISABLED_Main) {
     ASSERT_NE(entry, nullptr);
     EXPECT_EQ(::inet_ntoa(*reinterpret_cast<in_addr*>(entry->h_addr_list[0])), lab->address(2));
     EXPECT_NE(lab->address(2), lab->address(1));
-    const auto check = [&](int a, int b, double asked, int times) {
-      const double found = best_round_trip_ms(*lab, a, b, times);
-      EXPECT_LE(std::abs(found - asked), std::max(0.5, 0.1 * asked)) << asked << " ms asked, " << found;
+    const auto check = [&](int a, int b, double asked_ms) {
+      const double bound_ms = std::max(0.5, 0.1 * asked_ms);
+      const Connection connection(*lab, a, b);
+      const double ms = 1e3 * best_round_trip(connection, 1e-3 * (asked_ms + bound_ms / 2));
+      EXPECT_NEAR(ms, asked_ms, bound_ms);
     };
-    check(0, 3, 1, 20);
-    check(0, 1, 10, 10);
-    check(2, 0, 50, 3);
-    check(1, 2, 250, 1);
+    check(0, 3, 1);
+    check(0, 1, 10);
+    check(2, 0, 50);
+    check(1, 2, 250);
   } else if (role == "rates") {
     const auto check = [](double asked, double found) {
       EXPECT_NEAR(found / (asked * network::kPayloadShare), 1, 0.05) << asked << " Gbit/s asked, " << found;
@@ -185,7 +188,7 @@ TEST(Inside, DISABLED_Main) {
     }
   } else if (role == "changes") {
     const Connection connection(*lab, 0, 3);
-    EXPECT_LT(round_trip(connection), 0.01);
+    EXPECT_LT(best_round_trip(connection, 0.01), 0.01);
     EXPECT_NE(change_link(lab->name(), "a-d", {.latency_ms = 20}).find("20 ms"), std::string::npos);
     EXPECT_GT(round_trip(connection), 0.04);
     cut_link(lab->name(), "d-a");
@@ -193,7 +196,7 @@ TEST(Inside, DISABLED_Main) {
     EXPECT_EQ(waits.wait_for(std::chrono::milliseconds(500)), std::future_status::timeout);
     change_link(lab->name(), "0-3", {.latency_ms = 0.5});
     EXPECT_GT(waits.get(), 0.5);
-    EXPECT_LT(round_trip(connection), 0.01);
+    EXPECT_LT(best_round_trip(connection, 0.01), 0.01);
     EXPECT_THROW(change_link(lab->name(), "a-d", {.gbit = 100}), ConfigError);
     EXPECT_THROW(cut_link(lab->name(), "a-x"), ConfigError);
     EXPECT_THROW(cut_link("nowhere", "a-b"), ConfigError);

@@ -333,7 +333,8 @@ class Prober {
     const double bound = pair.inside ? 2 : std::max({bound_, 16 * peer.round_trip + 1, 20 * slot});
     const std::vector<char> zeros(kChunk);
     std::vector<char> scratch(size_t{1} << 20);
-    bool sending = !pair.inside || low, receiving = !pair.inside || !low;
+    bool sending = !pair.inside || low;
+    const bool receiving = !pair.inside || !low;
     Flows flows;
     bool told = !sending, done = !receiving;  // the other's done has come; ours has been sent
     const Stopwatch since_start;
@@ -348,7 +349,7 @@ class Prober {
       if (receiving && (fds[1].revents & POLLIN) != 0) {
         // The kernel counts and drops: what comes is not looked at.
         const ssize_t got = ::recv(peer.data.fd(), scratch.data(), scratch.size(), MSG_DONTWAIT | MSG_TRUNC);
-        if (got > 0) {
+        if (got > 0 && !done) {
           if (!in_slot) in_slot.emplace();
           bytes += static_cast<double>(got);
         }
@@ -357,13 +358,12 @@ class Prober {
         (void)!::send(peer.data.fd(), zeros.data(), zeros.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       if ((fds[1].revents & (POLLERR | POLLHUP)) != 0)
         throw CommError("the link {} broke while it was measured", name(pair));
-      if (receiving && in_slot && in_slot->seconds() >= slot) {
+      if (!done && in_slot && in_slot->seconds() >= slot) {
         settling.add(bytes / in_slot->restart());
         bytes = 0;
       }
-      if (receiving && (settling.settled() || since_start.seconds() > bound)) {
-        receiving = false;
-        done = true;
+      if (!done && (settling.settled() || since_start.seconds() > bound)) {
+        done = true;  // but reads on: acknowledgements for what this rank sends ride on the data
         flows.in = {.kind = Message::kDone,
                     .rate = settling.rate(),
                     .spread = settling.settled() ? 0 : settling.spread()};

@@ -64,7 +64,8 @@ class Searcher {
 
  private:
   int64_t usual_moves() const {
-    return static_cast<int64_t>(2'400'000 * std::sqrt(std::max(8, problem_.devices()) / 64.0));
+    return static_cast<int64_t>(5'000'000 * std::pow(std::clamp(problem_.devices(), 8, 1024) / 64.0,
+                                                     problem_.devices() < 64 ? 1.5 : 0.25));
   }
   bool spent() const { return effort_.budget_s > 0 && watch_.seconds() >= effort_.budget_s; }
 
@@ -97,12 +98,12 @@ class Searcher {
     warm.moves = moves / 20;
     for (size_t k = 0; k < std::min(kClusters, starts.size()); ++k) anneal(starts[k].places, warm);
     // Few devices need many starts, many devices long ways.
-    const int from_random = problem_.devices() <= 16 ? 12 : 2;
+    const int from_random = problem_.devices() <= 16 ? 12 : 4;
     for (int k = 0; k < from_random; ++k) {
       const std::vector<int64_t> order = permutation(problem_.devices(), rng_.next());
       Schedule schedule{.moves = moves * 6 / 10 / from_random};
       // The mean leads away from a best layout that is uneven: half of many starts hardly look at it.
-      if (from_random > 2 && k % 2 == 1) schedule.mean_hot = schedule.mean_cold = 0.001;
+      if (from_random > 4 && k % 2 == 1) schedule.mean_hot = schedule.mean_cold = 0.001;
       anneal({order.begin(), order.end()}, schedule);
     }
     warm.moves = moves / 5;

@@ -13,6 +13,8 @@
 namespace syncopate::plan {
 namespace {
 
+/// So few devices that every shape can be searched.
+constexpr int kFew = 16;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 std::vector<double> device_speed(const network::Topology& topology) {
@@ -91,7 +93,8 @@ class Chooser {
     // Codings change how the exchange weighs against the rest, so each has a search; a lone replica needs
     // one.
     const size_t count = shape.replicas == 1 ? 1 : request_.codings.gradient.size();
-    for (size_t k = 0; k < count; ++k) {
+    const bool rough = effort.share == 0;  // the fewest bits stand for all
+    for (size_t k = rough ? count - 1 : 0; k < count; ++k) {
       const Coding& gradient = request_.codings.gradient[k];
       std::vector<int> kept;
       const std::optional<Problem> problem = problem_of(shape, gradient, &kept);
@@ -144,7 +147,7 @@ class Chooser {
   /// All shapes that fit the request, the devices and the batch.
   std::vector<Shape> open_shapes() const {
     const int devices = pairs_.devices();
-    const bool all = devices <= 96;
+    const bool all = devices <= kFew;
     const std::vector<int> stages = request_.stages ? std::vector<int>{*request_.stages}
                                                     : sizes(std::min(devices, request_.job.depth()), all);
     std::vector<Shape> shapes;
@@ -203,16 +206,45 @@ class Chooser {
     return (sum + (shape.micro_batches - 1) * slowest) / fastest_device;
   }
 
+  int usual_micro_batches(const Shape& shape) const {
+    int usual = 1;
+    for (const int m : micro_batches(shape.stages, shape.replicas)) {
+      if (m <= 4 * shape.stages && fits({shape.stages, shape.replicas, m})) usual = m;
+    }
+    return usual;
+  }
+
+  /// The best few grids with every number of micro-batches, by a short search; best first.
+  std::vector<Rough> with_all_micro_batches(const std::vector<Rough>& best,
+                                            const std::vector<Shape>& shapes) const {
+    constexpr size_t kGrids = 3;
+    std::vector<Rough> all;
+    for (size_t k = 0; k < std::min(kGrids, best.size()); ++k) {
+      for (const Shape& shape : shapes) {
+        if (shape.stages != best[k].shape.stages || shape.replicas != best[k].shape.replicas) continue;
+        all.push_back({shape, 0, with_gradients(shape, {.seed = request_.effort.seed, .share = 0})});
+      }
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Rough& a, const Rough& b) {
+      return a.choice.found.cost.total_s < b.choice.found.cost.total_s;
+    });
+    return all;
+  }
+
   Choice best_of(const std::vector<Shape>& shapes) const {
     std::vector<Rough> all;
     for (const Shape& shape : shapes) all.push_back({shape, least_cost(shape)});
     std::stable_sort(all.begin(), all.end(),
                      [](const Rough& a, const Rough& b) { return a.least < b.least; });
     // A short search of each, until none can be better than the best; then a long one of the best few.
-    const double rough_share = pairs_.devices() <= 16 ? 0.02 : 0;
+    const bool few = pairs_.devices() <= kFew;
+    const double rough_share = few ? 0.02 : 0;
     double best_cost = std::numeric_limits<double>::infinity();
     for (Rough& rough : all) {
       if (rough.least >= best_cost) break;
+      // Among many, four micro-batches for each stage stand for all numbers of them.
+      if (!few && !request_.micro_batches && rough.shape.micro_batches != usual_micro_batches(rough.shape))
+        continue;
       rough.choice = with_gradients(rough.shape, {.seed = request_.effort.seed, .share = rough_share});
       best_cost = std::min(best_cost, rough.choice.found.cost.total_s);
     }
@@ -223,6 +255,7 @@ class Chooser {
     });
     constexpr size_t kRefined = 6;
     Choice best = all.front().choice;
+    if (!few) all = with_all_micro_batches(all, shapes);
     for (size_t k = 0; k < std::min(kRefined, all.size()); ++k) {
       Choice choice = with_gradients(all[k].shape, {.seed = request_.effort.seed,
                                                     .budget_s = budget(1.0 / kRefined),

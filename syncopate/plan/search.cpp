@@ -76,7 +76,7 @@ class Searcher {
     std::vector<Best> starts;
     // Where devices may stay unused, it matters where one begins.
     const bool spare = problem_.devices() > problem_.places();
-    const int turns = spare ? std::min(4, problem_.devices()) : 1;
+    const int turns = spare && effort_.share > 0 ? std::min(4, problem_.devices()) : 1;
     for (int turn = 0; turn < turns; ++turn) {
       for (std::vector<int>& places : tiled(devices, problem_.stages, problem_.replicas)) {
         Board board(tables_, std::move(places));

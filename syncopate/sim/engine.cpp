@@ -361,8 +361,9 @@ void Engine::turn(int number, int rank, double now) {
   if (!ring.begun || ring.busy || ring.phase > 1) return;
   const Segments cut = segments(operation);
   const int behind = (rank + 1) % workers_;
+  const int64_t turns = cut.count - cut.each;  // a rank sends every chunk but one in each phase
   for (;;) {
-    if (ring.next == cut.count) {
+    if (ring.next == turns + 2) {
       ring.next = 0;
       if (++ring.phase > 1) return at(now, What::kDone, number, rank);
       continue;
@@ -387,7 +388,7 @@ void Engine::turn(int number, int rank, double now) {
       }
       ring.added = false;
     }
-    if (index < cut.count - 2) {
+    if (index < turns) {
       if (length(operation, cut, ring.phase, rank, index, false) > 0)
         at(write(rank, behind, kPreamble, now), What::kCredit, number, behind, rank);
       if (const double bytes = length(operation, cut, ring.phase, rank, index, true); bytes > 0) {

@@ -102,9 +102,11 @@ TEST(Engine, ManyRanksInRoundsAgreeWithMessages) {
 
 TEST(Engine, BytesAreThoseOfTheMeter) {
   double sent = 0;
-  for (const int ranks : {2, 3, 5, 8}) {
-    all_reduce_seconds(ranks, 4e5, 1, 1, &sent);
-    EXPECT_NEAR(sent, 2 * 4e5 * (ranks - 1), 1) << ranks;
+  for (const double bytes : {4e5, 25.0 * (1 << 20)}) {  // two segments a rank, and many
+    for (const int ranks : {2, 3, 5, 8}) {
+      all_reduce_seconds(ranks, bytes, 1, 1, &sent);
+      EXPECT_NEAR(sent, 2 * bytes * (ranks - 1), 1) << bytes << " on " << ranks;
+    }
   }
 }
 

@@ -107,8 +107,10 @@ def hosts_of(program, preset, scale):
 
 def links_of(program, preset, scale, names):
     """gbit and latency_ms for each ordered pair, as the preset's own cluster file says."""
-    text = subprocess.run([program, "network", "show", preset, "--toml"], capture_output=True, text=True, check=True).stdout
-    cluster = tomllib.loads(text)
+    with tempfile.TemporaryDirectory() as temporary:
+        file = pathlib.Path(temporary) / "cluster.toml"
+        subprocess.run([program, "network", "show", preset, "--out", file], capture_output=True, text=True, check=True)
+        cluster = tomllib.loads(file.read_text())
     region = {host["name"]: host["region"] for host in cluster["host"]}
     links = {}
     for closeness in (0, 1, 2):  # a line about hosts counts more than one about regions

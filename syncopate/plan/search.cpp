@@ -64,8 +64,8 @@ class Searcher {
 
  private:
   int64_t usual_moves() const {
-    return static_cast<int64_t>(5'000'000 * std::pow(std::clamp(problem_.devices(), 8, 1024) / 64.0,
-                                                     problem_.devices() < 64 ? 1.5 : 0.25));
+    const double share = std::clamp(problem_.devices(), 8, 64) / 64.0;
+    return static_cast<int64_t>(5'000'000 * share * std::sqrt(share));
   }
   bool spent() const { return effort_.budget_s > 0 && watch_.seconds() >= effort_.budget_s; }
 
@@ -116,7 +116,9 @@ class Searcher {
     best.offer(board);
     const double scale = board.cost();
     constexpr int kSteps = 256;
-    const int reorder_every = problem_.devices() <= 16 ? 32 : 1000;
+    // It takes time with the square of the devices.
+    const int many = std::max(1, problem_.devices() / 64);
+    const int reorder_every = problem_.devices() <= 16 ? 32 : 1000 * many * many;
     int until_reorder = reorder_every;
     for (int step = 0; step < kSteps && !spent(); ++step) {
       const double way = static_cast<double>(step) / (kSteps - 1);

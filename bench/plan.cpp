@@ -1,4 +1,5 @@
-// The scheduler against a plain annealer that is given much longer, on networks that neither has seen.
+// The scheduler against a plain annealer that is given a long run, on generated networks. Seeds 1 to 3
+// of each kind served to tune the search: take later ones to test it.
 //   build/bench/plan [moves of the annealer] [networks of each kind]
 #include <fmt/format.h>
 

@@ -24,13 +24,16 @@ double Settling::spread() const {
 bool Settling::settled() const { return rates_.size() > static_cast<size_t>(needed_) && spread() < kAlike; }
 
 double Settling::rate() const {
-  std::vector<double> slots = last();
-  if (slots.empty()) return 0;
   if (settled()) {
+    const std::vector<double> slots = last();
     double sum = 0;
     for (const double each : slots) sum += each;
     return sum / static_cast<double>(slots.size());
   }
+  // What came in the later half of the time; a slot in which nothing came at all was a stall.
+  std::vector<double> slots(rates_.begin() + static_cast<std::ptrdiff_t>(rates_.size() / 2), rates_.end());
+  std::erase(slots, 0.0);
+  if (slots.empty()) return 0;
   std::nth_element(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(slots.size() / 2), slots.end());
   return slots[slots.size() / 2];
 }

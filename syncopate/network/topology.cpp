@@ -154,9 +154,10 @@ std::vector<int> seats(const Topology& topology, std::string_view hosts, int ran
   int devices = 0;
   for (const int host : order) devices += topology.hosts()[static_cast<size_t>(host)].devices;
   if (ranks > devices) {
-    throw ConfigError("{} processes do not fit: {} network {} {} {} device{}; {}", ranks,
-                      named ? "of" : "the", topology.name(), named ? "--hosts has" : "has", devices,
-                      devices == 1 ? "" : "s", named ? "name more hosts" : "take fewer workers");
+    throw ConfigError("{} processes do not fit on the {} device{} of {}; {}", ranks, devices,
+                      devices == 1 ? "" : "s",
+                      named ? fmt::format("--hosts {}", hosts) : fmt::format("network {}", topology.name()),
+                      named ? "name more hosts" : "take fewer workers");
   }
   std::vector<int> sitting(order.size(), 0);
   for (int left = ranks; left > 0;) {

@@ -104,12 +104,24 @@ std::vector<Engine::WireUse> Engine::wires() const {
   return uses;
 }
 
+void Engine::share_machine(int64_t cores, double slice_s) {
+  cores_ = cores;
+  slice_s_ = slice_s;
+}
+
 void Engine::play() {
   for (size_t actor = 0; actor < actors_.size(); ++actor) at(0, What::kResume, -1, static_cast<int>(actor));
   while (!events_.empty()) {
-    const Event event = events_.top();
+    Event event = events_.top();
     events_.pop();
     ++events_done_;
+    const bool wakes = event.what == What::kCredit || event.what == What::kData || event.what == What::kDone;
+    if (wakes && !event.waited && cores_ > 0 && computing_ >= cores_) {
+      event.waited = true;
+      event.at += slice_s_;
+      events_.push(event);
+      continue;
+    }
     const int op = event.operation;
     switch (event.what) {
       case What::kResume:
@@ -154,6 +166,10 @@ void Engine::settle(Actor& actor, double now) {
 
 void Engine::resume(int number, double now) {
   Actor& actor = actors_[static_cast<size_t>(number)];
+  if (actor.computing) {
+    actor.computing = false;
+    --computing_;
+  }
   if (actor.blocked_since >= 0) {
     settle(actor, now);
     actor.sums.exchange += now - actor.blocked_since;
@@ -175,6 +191,10 @@ bool Engine::act(int number, const Action& action, double now) {
       (action.account == Account::kCompute    ? actor.sums.compute
        : action.account == Account::kExchange ? actor.sums.exchange
                                               : actor.sums.data) += action.seconds;
+      if (action.account != Account::kData) {
+        actor.computing = true;
+        ++computing_;
+      }
       at(now + action.seconds, What::kResume, -1, number);
       return false;
     case Action::Kind::kStart:

@@ -35,6 +35,10 @@ class Engine {
   Engine(const network::Topology& topology, std::vector<int> seats, int workers, const LocalCosts& costs,
          double late_s);
 
+  /// All ranks share one machine of so many cores: while as many actors compute, whoever a message wakes
+  /// waits for a turn of the scheduler's, `slice_s`.
+  void share_machine(int64_t cores, double slice_s);
+
   // Operations, known by their numbers. Those of all workers must be started by all of them, in one order.
   int all_reduce(double bytes, int element_bytes);
   int gather(double bytes, int root);
@@ -100,6 +104,7 @@ class Engine {
     size_t next = 0;
     std::vector<Action> script{};
     double blocked_since = -1;
+    bool computing = false;
     int under_way = 0;  ///< operations it started that have not ended
     double last_change = 0;
     Mark sums{};
@@ -116,6 +121,7 @@ class Engine {
     uint64_t number;
     What what;
     int operation, rank, peer;
+    bool waited = false;  ///< for a turn on the machine's cores
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : number > other.number;
     }
@@ -178,6 +184,9 @@ class Engine {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_{};
   uint64_t numbered_ = 0;
   int64_t events_done_ = 0;
+  int64_t cores_ = 0;  ///< 0: every rank has its own
+  int64_t computing_ = 0;
+  double slice_s_ = 0;
 };
 
 }  // namespace syncopate::sim

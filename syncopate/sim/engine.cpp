@@ -104,9 +104,19 @@ std::vector<Engine::WireUse> Engine::wires() const {
   return uses;
 }
 
-void Engine::share_machine(int64_t cores, double slice_s) {
-  cores_ = cores;
+void Engine::share_machine(int64_t cores, double message_s, double slice_s) {
+  cores_.assign(static_cast<size_t>(std::max<int64_t>(0, cores)), 0);
+  message_s_ = message_s;
   slice_s_ = slice_s;
+}
+
+/// When whoever the event wakes has done with it.
+double Engine::turn_on_a_core(const Event& event) {
+  const double from = event.at + (computing_ >= cores_.size() ? slice_s_ : 0);
+  if (event.what == What::kDone) return from;  // wakes a thread that has nothing to copy
+  double& core = *std::min_element(cores_.begin(), cores_.end());
+  core = std::max(core, from) + message_s_;
+  return core;
 }
 
 void Engine::play() {
@@ -116,9 +126,9 @@ void Engine::play() {
     events_.pop();
     ++events_done_;
     const bool wakes = event.what == What::kCredit || event.what == What::kData || event.what == What::kDone;
-    if (wakes && !event.waited && cores_ > 0 && computing_ >= cores_) {
+    if (wakes && !event.waited && !cores_.empty()) {
       event.waited = true;
-      event.at += slice_s_;
+      event.at = turn_on_a_core(event);
       events_.push(event);
       continue;
     }

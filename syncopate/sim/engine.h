@@ -35,9 +35,10 @@ class Engine {
   Engine(const network::Topology& topology, std::vector<int> seats, int workers, const LocalCosts& costs,
          double late_s);
 
-  /// All ranks share one machine of so many cores: while as many actors compute, whoever a message wakes
+  /// All ranks share one machine of so many cores. To deal with a message takes a core `message_s`, one after
+  /// the other where there are more messages than cores; while as many actors compute, whoever is woken first
   /// waits for a turn of the scheduler's, `slice_s`.
-  void share_machine(int64_t cores, double slice_s);
+  void share_machine(int64_t cores, double message_s, double slice_s);
 
   // Operations, known by their numbers. Those of all workers must be started by all of them, in one order.
   int all_reduce(double bytes, int element_bytes);
@@ -121,7 +122,7 @@ class Engine {
     uint64_t number;
     What what;
     int operation, rank, peer;
-    bool waited = false;  ///< for a turn on the machine's cores
+    bool waited = false;  ///< for a core
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : number > other.number;
     }
@@ -137,6 +138,7 @@ class Engine {
   double write(int from, int to, double bytes, double now);
   void count_sent(int rank, double bytes) { sent_[static_cast<size_t>(rank)] += bytes; }
 
+  double turn_on_a_core(const Event& event);
   void resume(int actor, double now);
   bool act(int actor, const Action& action, double now);
   void settle(Actor& actor, double now);
@@ -184,9 +186,9 @@ class Engine {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_{};
   uint64_t numbered_ = 0;
   int64_t events_done_ = 0;
-  int64_t cores_ = 0;  ///< 0: every rank has its own
-  int64_t computing_ = 0;
-  double slice_s_ = 0;
+  std::vector<double> cores_;  ///< until when each deals with messages; none: every rank has its own machine
+  size_t computing_ = 0;
+  double message_s_ = 0, slice_s_ = 0;
 };
 
 }  // namespace syncopate::sim

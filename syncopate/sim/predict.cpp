@@ -11,9 +11,8 @@
 namespace syncopate::sim {
 namespace {
 
-/// How much later than it should a message of the lab's is dealt with, in seconds, where every process has a
-/// core (docs/advice.md); with more processes than cores each waits for its turn.
-constexpr double kLate = 0.15e-3;
+/// What it takes a core to deal with one of the lab's messages (docs/advice.md).
+constexpr double kMessage = 0.12e-3;
 
 /// What a thread that a message wakes waits for on a machine whose cores all compute: a slice of Linux's
 /// scheduler on two cores (docs/advice.md).
@@ -36,12 +35,6 @@ double share_of_cores(const Profile& profile, int64_t workers) {
     return count == 1 ? cores : std::min(1.0, cores / static_cast<double>(count));
   };
   return used(profile.workers) / used(workers);
-}
-
-/// How many processes share a core, at least 1.
-double turns_for_a_core(const Profile& profile, int64_t processes) {
-  if (profile.cores <= 0) return 1;
-  return std::max(1.0, static_cast<double>(processes) / static_cast<double>(profile.cores));
 }
 
 std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, double batch) {
@@ -90,10 +83,8 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
 
   Profile profile = scene.profile;
   if (strategy.in_one_process) profile.local = between_threads(profile.local);
-  const auto ranks = static_cast<int64_t>(scene.seats.size());
-  Engine engine(scene.topology, scene.seats, static_cast<int>(spec.comm.workers), profile.local,
-                scene.one_machine ? kLate * turns_for_a_core(profile, ranks) : 0);
-  if (scene.one_machine) engine.share_machine(profile.cores, kSlice);
+  Engine engine(scene.topology, scene.seats, static_cast<int>(spec.comm.workers), profile.local, 0);
+  if (scene.one_machine) engine.share_machine(profile.cores, kMessage, kSlice);
   // One period to fall into the rhythm, one to look at; servers' queues take a little longer.
   const int64_t period = period_of(spec), before = strategy.has_servers ? 4 : period;
   const int64_t looked_at = strategy.has_servers ? 8 : period;

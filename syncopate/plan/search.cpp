@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "syncopate/base/clock.h"
+#include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/plan/board.h"
 #include "syncopate/plan/starts.h"
@@ -11,8 +12,20 @@
 namespace syncopate::plan {
 namespace {
 
-int pick(Rng& rng, int bound) {
-  return static_cast<int>(((rng.next() >> 32) * static_cast<uint64_t>(bound)) >> 32);
+/// One of `bound` numbers, by the upper half of `bits`.
+int pick(uint64_t bits, int bound) {
+  return static_cast<int>(((bits >> 32) * static_cast<uint64_t>(bound)) >> 32);
+}
+
+/// How many temperatures worse a move may be: -log of a uniform number, by the lowest bits.
+double patience(uint64_t bits) {
+  constexpr size_t kSize = 4096;
+  static const std::vector<double> table = [] {
+    std::vector<double> all;
+    for (size_t k = 0; k < kSize; ++k) all.push_back(-std::log((static_cast<double>(k) + 0.5) / kSize));
+    return all;
+  }();
+  return table[bits % kSize];
 }
 
 /// Less than rounding could make it; of equals the first, most regular one stays.
@@ -32,6 +45,10 @@ struct Best {
   }
 };
 
+void sort(std::vector<Best>& all) {
+  std::stable_sort(all.begin(), all.end(), [](const Best& a, const Best& b) { return a.cost < b.cost; });
+}
+
 struct Schedule {
   double hot = 0.2, cold = 1e-5;  ///< temperatures, as shares of the cost
   /// What the mean weighs beside the slowest: much at first, for max() is flat where most layouts are.
@@ -39,7 +56,7 @@ struct Schedule {
   int64_t moves = 0;
 };
 
-constexpr Schedule kWarm{.hot = 0.005, .mean_hot = 0.5};
+Schedule warm(int64_t moves) { return {.hot = 0.005, .mean_hot = 0.5, .moves = moves}; }
 
 class Searcher {
  public:
@@ -58,6 +75,7 @@ class Searcher {
     Board board(tables_, best_.places);
     constexpr int kExactStages = 15;
     board.reorder(kExactStages);
+    descend(board);
     const Layout layout = board.layout();
     return {layout, evaluate(problem_, layout), moves_};
   }
@@ -65,7 +83,7 @@ class Searcher {
  private:
   int64_t usual_moves() const {
     const double share = std::clamp(problem_.devices(), 8, 64) / 64.0;
-    return static_cast<int64_t>(5'000'000 * share * std::sqrt(share));
+    return static_cast<int64_t>(6'000'000 * share * std::sqrt(share));
   }
   bool spent() const { return effort_.budget_s > 0 && watch_.seconds() >= effort_.budget_s; }
 
@@ -85,32 +103,42 @@ class Searcher {
       }
       std::rotate(devices.begin(), devices.begin() + problem_.devices() / turns, devices.end());
     }
-    std::stable_sort(starts.begin(), starts.end(),
-                     [](const Best& a, const Best& b) { return a.cost < b.cost; });
+    sort(starts);
     return starts;
   }
 
-  /// From the best clusters, from random layouts, and at last from the best of all.
+  /// From the best clusters and from random layouts; the best of these go on.
   void round(const std::vector<Best>& starts, int64_t moves) {
     if (moves < 1) return;
-    constexpr size_t kClusters = 4;
-    Schedule warm = kWarm;
-    warm.moves = moves / 20;
-    for (size_t k = 0; k < std::min(kClusters, starts.size()); ++k) anneal(starts[k].places, warm);
+    std::vector<Best> found;
+    const auto clusters = std::min<size_t>(starts.size(), 4);
+    for (size_t k = 0; k < clusters; ++k)
+      found.push_back(anneal(starts[k].places, warm(part(moves, 0.15, clusters))));
     // Few devices need many starts, many devices long ways.
-    const int from_random = problem_.devices() <= 16 ? 12 : 4;
+    const int from_random = problem_.devices() <= 16 ? 12 : 6;
     for (int k = 0; k < from_random; ++k) {
       const std::vector<int64_t> order = permutation(problem_.devices(), rng_.next());
-      Schedule schedule{.moves = moves * 6 / 10 / from_random};
+      Schedule schedule{.moves = part(moves, 0.6, static_cast<size_t>(from_random))};
       // The mean leads away from a best layout that is uneven: half of many starts hardly look at it.
-      if (from_random > 4 && k % 2 == 1) schedule.mean_hot = schedule.mean_cold = 0.001;
-      anneal({order.begin(), order.end()}, schedule);
+      if (problem_.devices() <= 16 && k % 2 == 1) schedule.mean_hot = schedule.mean_cold = 0.001;
+      found.push_back(anneal({order.begin(), order.end()}, schedule));
     }
-    warm.moves = moves / 5;
-    anneal(best_.places, warm);
+    sort(found);
+    const auto same = [](const Best& a, const Best& b) { return a.cost >= b.cost * kLess; };
+    found.erase(
+        std::unique(found.begin(), found.end(), [&](const Best& a, const Best& b) { return same(a, b); }),
+        found.end());
+    const auto few = std::min<size_t>(found.size(), 3);
+    found.resize(few);
+    for (const Best& each : found) anneal(each.places, warm(part(moves, 0.15, few)));
+    anneal(best_.places, warm(part(moves, 0.1, 1)));
   }
 
-  void anneal(const std::vector<int>& places, const Schedule& schedule) {
+  static int64_t part(int64_t moves, double share, size_t among) {
+    return static_cast<int64_t>(static_cast<double>(moves) * share / static_cast<double>(among));
+  }
+
+  Best anneal(const std::vector<int>& places, const Schedule& schedule) {
     Board board(tables_, places);
     Best best;
     best.offer(board);
@@ -118,7 +146,7 @@ class Searcher {
     constexpr int kSteps = 256;
     // It takes time with the square of the devices.
     const int many = std::max(1, problem_.devices() / 64);
-    const int reorder_every = problem_.devices() <= 16 ? 32 : 1000 * many * many;
+    const int reorder_every = problem_.devices() <= 16 ? 32 : 3000 * many * many;
     int until_reorder = reorder_every;
     for (int step = 0; step < kSteps && !spent(); ++step) {
       const double way = static_cast<double>(step) / (kSteps - 1);
@@ -135,21 +163,46 @@ class Searcher {
       }
       moves_ += schedule.moves / kSteps + 1;
     }
-    board.reorder();
-    best.offer(board);
+    Board last(tables_, best.places);
+    last.reorder();
+    descend(last);
+    best.offer(last);
     best_.offer(best);
+    return best;
   }
 
   void move(Board& board, double temperature, double weight) {
     const int replicas = problem_.replicas;
-    const int a = pick(rng_, 4) == 0 ? board.slowest_stage() * replicas + pick(rng_, replicas)
-                                     : pick(rng_, problem_.places());
-    const int b = pick(rng_, board.size());
-    if (a / replicas == b / replicas) return;
-    const double before = board.cost() + weight * board.mean();
-    board.swap(a, b);
-    const double worse = board.cost() + weight * board.mean() - before;
-    if (worse > 0 && rng_.uniform() >= std::exp(-worse / temperature)) board.undo();
+    const uint64_t bits = rng_.next();
+    const int a = bits % 4 == 0 ? board.slowest_stage() * replicas + pick(bits, replicas)
+                                : pick(bits, problem_.places());
+    uint64_t more = rng_.next();
+    int b = pick(more, board.size());
+    constexpr int kTries = 4;
+    for (int k = 1; k < kTries && (a / replicas == b / replicas || board.alike(a, b)); ++k) {
+      more = rng_.next();
+      b = pick(more, board.size());
+    }
+    if (a / replicas == b / replicas || board.alike(a, b)) return;
+    const double most = board.cost() + weight * board.mean() + temperature * patience(more);
+    if (board.look(a, b, weight, most) <= most) board.take();
+  }
+
+  /// Exchanges any two places while that helps.
+  void descend(Board& board) const {
+    bool better = true;
+    while (better && !spent()) {
+      better = false;
+      for (int a = 0; a < problem_.places(); ++a) {
+        for (int b = (a / problem_.replicas + 1) * problem_.replicas; b < board.size(); ++b) {
+          const double most = board.cost() * kLess;
+          if (board.alike(a, b) || board.look(a, b, 0, most) > most) continue;
+          board.take();
+          better = true;
+        }
+      }
+      if (better) board.reorder();
+    }
   }
 
   const Problem& problem_;
@@ -175,6 +228,11 @@ double random_cost(const Problem& problem, int count, uint64_t seed) {
   return sum / count;
 }
 
-Found search(const Problem& problem, const Effort& effort) { return Searcher(problem, effort).run(); }
+Found search(const Problem& problem, const Effort& effort) {
+  constexpr int kMostReplicas = 1024;
+  if (problem.replicas > kMostReplicas)
+    throw ConfigError("a stage can have 1,024 replicas at most, not {}; take more stages", problem.replicas);
+  return Searcher(problem, effort).run();
+}
 
 }  // namespace syncopate::plan

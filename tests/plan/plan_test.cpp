@@ -98,33 +98,66 @@ TEST(Plan, SeedsRepeatAndDiffer) {
   EXPECT_NE(one.layout, search(problem, {.seed = 2, .share = 0.02}).layout);
 }
 
-TEST(Plan, BoardAgreesWithTheCostAfterSwapsAndUndos) {
-  Problem problem = published(random_pairs(15, 3), 3, 4);  // three devices wait
-  problem.work = {{0.1, 0.2, 0.01}, {0.3, 0.1, 0.02}, {0.2, 0.2, 0.01}};
-  problem.gradient_gb = {0.65, 0.3, 0.1};
-  problem.cut_gb = {0.4, 0.2};
-  problem.micro_batches = 4;
-  problem.hidden_share = 0.9;
-  for (size_t k = 0; k < problem.speed.size(); ++k) problem.speed[k] = 1 + 0.1 * static_cast<double>(k % 4);
-  problem.forward = codings({}, 4, 4, 4).forward;
-  const Tables tables(problem);
-  std::vector<int> places(15);
-  std::iota(places.begin(), places.end(), 0);
-  Board board(tables, places);
-  Rng rng(7);
-  for (int k = 0; k < 300; ++k) {
-    const int a = static_cast<int>(rng.below(12)), b = static_cast<int>(rng.below(15));
-    if (a / 4 == b / 4) continue;
-    const Layout before = board.layout();
-    const double cost = board.cost();
-    board.swap(a, b);
-    EXPECT_NEAR(board.cost(), evaluate(problem, board.layout()).total_s, 1e-4);
-    EXPECT_NE(board.layout(), before);
-    if (k % 2 == 1) continue;
-    board.undo();
-    EXPECT_EQ(board.layout(), before);
-    EXPECT_DOUBLE_EQ(board.cost(), cost);
+TEST(Plan, BoardAgreesWithTheCostAfterEveryExchange) {
+  for (const bool overlap : {true, false}) {
+    Problem problem = published(random_pairs(15, 3), 3, 4);  // three devices wait
+    problem.work = {{0.1, 0.2, 0.01}, {0.3, 0.1, 0.02}, {0.2, 0.2, 0.01}};
+    problem.gradient_gb = {0.65, 0.3, 0.1};
+    problem.cut_gb = {0.4, 0.2};
+    problem.micro_batches = 4;
+    problem.hidden_share = 0.9;
+    problem.overlap = overlap;
+    for (size_t k = 0; k < problem.speed.size(); ++k) problem.speed[k] = 1 + 0.1 * static_cast<double>(k % 4);
+    problem.forward = codings({}, 4, 4, 4).forward;
+    const Tables tables(problem);
+    std::vector<int> places(15);
+    std::iota(places.begin(), places.end(), 0);
+    Board board(tables, places);
+    Rng rng(7);
+    int taken = 0;
+    for (int k = 0; k < 300; ++k) {
+      const int a = static_cast<int>(rng.below(12)), b = static_cast<int>(rng.below(15));
+      if (a / 4 == b / 4) continue;
+      const Layout before = board.layout();
+      const double cost = board.cost();
+      const double found = board.look(a, b, 0.5, 1e9);
+      EXPECT_EQ(board.layout(), before);
+      EXPECT_EQ(board.cost(), cost);
+      EXPECT_EQ(board.look(a, b, 0.5, 0.999 * found), std::numeric_limits<double>::infinity());
+      if (k % 2 == 1) continue;
+      EXPECT_EQ(board.look(a, b, 0.5, 1.001 * found), found);
+      board.take();
+      ++taken;
+      EXPECT_NE(board.layout(), before);
+      EXPECT_DOUBLE_EQ(board.cost() + 0.5 * board.mean(), found);
+      EXPECT_NEAR(board.cost(), evaluate(problem, board.layout()).total_s, 1e-4) << overlap;
+    }
+    EXPECT_GT(taken, 50);
   }
+}
+
+TEST(Plan, TwinsMayChangePlacesUnseen) {
+  const Problem problem = published(symmetric_pairs(network::load("worldwide")), 8, 8);
+  const Tables tables(problem);
+  const Layout layout = random_layout(problem, 4);
+  const double cost = evaluate(problem, layout).total_s;
+  int twins = 0, seen = 0;
+  for (int other = 1; other < 64; ++other) {
+    Layout changed = layout;
+    for (int& device : changed.device) device = device == 0 ? other : device == other ? 0 : device;
+    const bool same = std::abs(evaluate(problem, changed).total_s - cost) < 1e-9;
+    if (tables.twins(0, other)) {
+      ++twins;
+      EXPECT_TRUE(same) << other;
+    }
+    seen += same ? 0 : 1;
+  }
+  EXPECT_EQ(twins, 7);  // of its region
+  EXPECT_GT(seen, 5);
+}
+
+TEST(Plan, RefusesStagesOfMoreReplicasThanItCanPair) {
+  EXPECT_THROW(search(published(Pairs(1025), 1, 1025), {}), ConfigError);
 }
 
 TEST(Plan, MatchingsAreTheLeastSlow) {

@@ -73,14 +73,27 @@ Engine::Wire& Engine::wire(int from, int to) {
   const int a = seats_[static_cast<size_t>(from)], b = seats_[static_cast<size_t>(to)];
   // Between processes of one host memory is no bottleneck that pairs share; a link is.
   const bool inside = a == b;
+  constexpr size_t kFewHosts = 2048;
+  const size_t hosts = topology_.hosts().size();
+  if (wire_between_.empty() && hosts <= kFewHosts) wire_between_.assign(hosts * hosts, -1);
+  int* const place = inside || hosts > kFewHosts
+                         ? nullptr
+                         : &wire_between_[static_cast<size_t>(a) * hosts + static_cast<size_t>(b)];
+  if (place != nullptr && *place >= 0) return wires_[static_cast<size_t>(*place)];
   const auto key = (static_cast<uint64_t>(inside ? from : a) << 32) | (inside ? 1u << 31 : 0u) |
                    static_cast<uint32_t>(inside ? to : b);
-  const auto found = wire_of_.find(key);
-  if (found != wire_of_.end()) return wires_[found->second];
+  if (place == nullptr) {
+    const auto found = wire_of_.find(key);
+    if (found != wire_of_.end()) return wires_[found->second];
+  }
   const network::Link& link = topology_.link(a, b);
   const double rate = std::min(link.gbit * 1e9 / 8 * (inside ? 1 : network::kPayloadShare),
                                or_no_limit(costs_.loopback_gbyte));
-  wire_of_[key] = wires_.size();
+  if (place == nullptr) {
+    wire_of_[key] = wires_.size();
+  } else {
+    *place = static_cast<int>(wires_.size());
+  }
   wires_.push_back(
       {.from = a, .to = b, .rate = rate, .latency = link.latency_ms / 1e3 + (inside ? 0 : late_s_)});
   return wires_.back();
@@ -201,7 +214,7 @@ bool Engine::act(int number, const Action& action, double now) {
       (action.account == Account::kCompute    ? actor.sums.compute
        : action.account == Account::kExchange ? actor.sums.exchange
                                               : actor.sums.data) += action.seconds;
-      if (action.account != Account::kData) {
+      if (action.account != Account::kData && !action.asleep) {
         actor.computing = true;
         ++computing_;
       }
@@ -492,11 +505,12 @@ void Engine::finish_in_rounds(int number) {
   Operation& operation = operations_[static_cast<size_t>(number)];
   const auto ranks = static_cast<size_t>(workers_);
   std::vector<double> when = operation.begun;
-  const auto carry = [&](int from, int to, double bytes) {
+  const auto carry = [&](int from, int to, double bytes) -> Wire& {
     Wire& way = wire(from, to);
     way.bytes += bytes;
     way.busy += bytes / way.rate;
     count_sent(from, bytes);
+    return way;
   };
   if (operation.kind == Kind::kAllReduce) {
     // Two segments of a chunk are on their way at a time, each after a round trip.
@@ -522,17 +536,15 @@ void Engine::finish_in_rounds(int number) {
     events_done_ += static_cast<int64_t>(2 * (ranks - 1) * ranks);
   } else {
     std::vector<double> ends = when;
-    std::unordered_map<const Wire*, double> free;
     const auto move = [&](size_t from, size_t to) {
       const double bytes = pair_bytes(operation, static_cast<int>(from), static_cast<int>(to));
       if (bytes <= 0) return;
-      carry(static_cast<int>(from), static_cast<int>(to), bytes);
-      const Wire& way = wire(static_cast<int>(from), static_cast<int>(to));
+      Wire& way = carry(static_cast<int>(from), static_cast<int>(to), bytes);
       const double hop = way.latency + hop_s_;
-      double& until = free[&way];
-      until = std::max(until, std::max(when[to] + hop, when[from])) + bytes / way.rate;
-      ends[to] = std::max(ends[to], until + hop);
-      ends[from] = std::max(ends[from], until);
+      if (std::exchange(way.round, number) != number) way.until = 0;
+      way.until = std::max(way.until, std::max(when[to] + hop, when[from])) + bytes / way.rate;
+      ends[to] = std::max(ends[to], way.until + hop);
+      ends[from] = std::max(ends[from], way.until);
       ++events_done_;
     };
     const auto root = static_cast<size_t>(operation.root);

@@ -25,7 +25,8 @@ struct Action {
   Account account = Account::kCompute;  ///< of kCompute; waits are exchange
   int operation = -1;                   ///< of kStart, kWait; the number of the lock, or of the meeting
   double seconds = 0;
-  int actors = 0;  ///< of kMeet: nobody goes on before so many are there
+  bool asleep = false;  ///< of kCompute: time passes, and no core is used
+  int actors = 0;       ///< of kMeet: nobody goes on before so many are there
 };
 
 class Engine {
@@ -115,6 +116,8 @@ class Engine {
     int from, to;
     double rate, latency;
     double free = 0, bytes = 0, busy = 0;
+    int round = -1;    ///< the operation that was last played in rounds over it
+    double until = 0;  ///< when it is done with that
   };
   enum class What : uint8_t { kResume, kPost, kCredit, kData, kThread, kDone };
   struct Event {
@@ -177,6 +180,7 @@ class Engine {
   std::vector<Actor> actors_{};
   std::deque<Wire> wires_{};
   std::unordered_map<uint64_t, size_t> wire_of_{};
+  std::vector<int> wire_between_{};  ///< of `from * hosts + to`: its number; -1: none yet. Of few hosts
   std::vector<int> threads_busy_{};
   std::vector<std::deque<int>> queued_{};
   std::vector<double> sent_{};

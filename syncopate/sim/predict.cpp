@@ -5,6 +5,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/sim/engine.h"
+#include "syncopate/sim/measured_for.h"
 #include "syncopate/sim/steps.h"
 #include "syncopate/spec/strategies.h"
 
@@ -25,29 +26,18 @@ LocalCosts between_threads(LocalCosts costs) {
   return costs;
 }
 
-/// The profile's times hold for so many workers at once; with more or fewer on the same cores each gets
-/// another share of them.
-double share_of_cores(const Profile& profile, int64_t workers) {
-  if (profile.cores <= 0) return 1;
-  const auto cores = static_cast<double>(profile.cores);
-  // As run::default_threads deals them out: one worker takes all cores, of several each takes one.
-  const auto used = [&](int64_t count) {
-    return count == 1 ? cores : std::min(1.0, cores / static_cast<double>(count));
-  };
-  return used(profile.workers) / used(workers);
-}
-
 std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, double batch) {
   const BatchTime time = scene.profile.at(batch);
+  const double share =
+      core_factor(scene.profile, scene.one_machine ? spec.comm.workers : 1, spec.compute.threads);
   std::vector<RankTime> times;
   for (int rank = 0; rank < spec.comm.workers; ++rank) {
     const network::Host& host =
         scene.topology.hosts()[static_cast<size_t>(scene.seats[static_cast<size_t>(rank)])];
-    const double factor =
-        scene.one_machine ? share_of_cores(scene.profile, spec.comm.workers) : 1 / host.speed;
-    const double passes = factor * spec.slowness_of(rank);
-    times.push_back({.forward = passes * time.forward_s,
-                     .backward = passes * time.backward_s,
+    const double factor = scene.one_machine ? share : share / host.speed;
+    times.push_back({.forward = factor * time.forward_s,
+                     .backward = factor * time.backward_s,
+                     .sleep = (spec.slowness_of(rank) - 1) * factor * (time.forward_s + time.backward_s),
                      .update = factor * time.update_s,
                      .data = factor * time.data_s,
                      .other = factor * time.other_s});
@@ -67,6 +57,12 @@ void check_scene(const spec::RunSpec& spec, const Scene& scene) {
   if (one_memory && !one_host) {
     throw ConfigError("{} works in one host's memory, and its workers sit on several; take --hosts with one",
                       spec.strategy.name);
+  }
+  if (strategy.has_servers && spec.staleness_bound() > 0) {
+    throw ConfigError(
+        "a bound of {} on staleness cannot be predicted: take strategy.staleness=0, where all wait for each "
+        "other, or inf",
+        spec.strategy.staleness);
   }
 }
 
@@ -92,26 +88,44 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
   engine.play();
 
   Prediction prediction;
-  const auto& marks = engine.marks(0);
   const auto first = static_cast<size_t>(before), last = static_cast<size_t>(before + looked_at);
   const auto steps = static_cast<double>(looked_at);
-  const auto mean = [&](double Engine::Mark::*part) {
-    return (marks[last].*part - marks[first].*part) / steps;
-  };
-  double per_second = 0, sent = 0;
+  // Of a rank's steps so large a share of all is looked at: of rank 0's, or where workers run free of each as
+  // many as it makes in a time.
+  std::vector<double> share(static_cast<size_t>(spec.comm.workers));
+  double all = 0, sent = 0, end = 0;
   for (int rank = 0; rank < spec.comm.workers; ++rank) {
     const auto& own = engine.marks(rank);
-    per_second += global / workers * steps / (own[last].at - own[first].at);
+    double& part = share[static_cast<size_t>(rank)];
+    part = free ? 1 / (own[last].at - own[first].at) : rank == 0 ? 1 : 0;
+    all += part;
     sent += (own[last].sent - own[first].sent) / steps;
+    end = std::max(end, own[last].at);
   }
-  // Where workers run free, a mean over all their updates: of fast ones there are more.
-  prediction.ms = 1e3 * (free ? global / per_second : mean(&Engine::Mark::at));
-  prediction.compute_ms = 1e3 * (mean(&Engine::Mark::compute));
-  prediction.exchange_ms = 1e3 * mean(&Engine::Mark::exchange);
-  prediction.hidden_ms = 1e3 * mean(&Engine::Mark::hidden);
-  prediction.examples_per_s = free ? per_second : global / (1e-3 * prediction.ms);
+  const auto mean = [&](auto&& of_rank) {
+    double sum = 0;
+    for (int rank = 0; rank < spec.comm.workers; ++rank) {
+      if (const double part = share[static_cast<size_t>(rank)]; part > 0) sum += part / all * of_rank(rank);
+    }
+    return 1e3 * sum;
+  };
+  const auto between = [&](size_t from, size_t to, double Engine::Mark::*part) {
+    return mean([&](int rank) { return engine.marks(rank)[to].*part - engine.marks(rank)[from].*part; });
+  };
+  const auto timed = [&](double RankTime::*part) {
+    return mean([&](int rank) { return what.workers[static_cast<size_t>(rank)].*part; });
+  };
+  prediction.ms = between(first, last, &Engine::Mark::at) / steps;
+  prediction.compute_ms = between(first, last, &Engine::Mark::compute) / steps;
+  prediction.exchange_ms = between(first, last, &Engine::Mark::exchange) / steps;
+  prediction.data_ms = between(first, last, &Engine::Mark::data) / steps;
+  prediction.hidden_ms = between(first, last, &Engine::Mark::hidden) / steps;
+  prediction.forward_ms = timed(&RankTime::forward);
+  prediction.backward_ms = timed(&RankTime::backward) + timed(&RankTime::sleep);
+  prediction.update_ms = strategy.has_servers ? 0 : timed(&RankTime::update);
+  prediction.examples_per_s = global / (1e-3 * prediction.ms);
   prediction.bytes_per_step = sent / workers;
-  for (size_t i = first; i < last; ++i) prediction.step_ms.push_back(1e3 * (marks[i + 1].at - marks[i].at));
+  for (size_t i = first; i < last; ++i) prediction.step_ms.push_back(between(i, i + 1, &Engine::Mark::at));
   const auto memory = static_cast<double>(scene.profile.at(global / workers).peak_memory);
   if (memory > 0) prediction.memory = memory + kept_bytes(spec, scene.profile.elements());
   const double all_steps = steps + static_cast<double>(before);
@@ -119,7 +133,7 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
     prediction.links.push_back({.from = use.from,
                                 .to = use.to,
                                 .bytes = use.bytes / all_steps,
-                                .busy = std::min(1.0, use.busy_s / marks[last].at)});
+                                .busy = std::min(1.0, use.busy_s / end)});
   }
   return prediction;
 }

@@ -14,8 +14,8 @@ struct Scene {
   network::Topology topology{};
   std::vector<int> seats{};  ///< a host for each rank: workers, then servers
   Profile profile{};
-  /// All ranks compute on the one machine that the profile was measured on (the lab): then its times hold as
-  /// they are for profile.workers, whatever the hosts' speeds.
+  /// All ranks compute on the one machine that the profile was measured on (the lab), whatever the hosts'
+  /// speeds. Else each has one such machine to itself, times its host's speed (sim/measured_for.h).
   bool one_machine = false;
 };
 
@@ -27,10 +27,13 @@ struct LinkUse {
 
 /// A step, as a mean over the strategy's whole period (local-sgd: over `every` steps).
 struct Prediction {
-  double ms = 0;           ///< per iteration; where workers run free, per update of all workers together
-  double compute_ms = 0;   ///< forward, backward, update
+  // Of rank 0; where workers run free, the mean over all their updates: the fast make more of them.
+  double ms = 0;           ///< per iteration, or update
+  double compute_ms = 0;   ///< forward, backward, update and what a step costs beside these
   double exchange_ms = 0;  ///< exposed
+  double data_ms = 0;      ///< waiting for the loader; with compute and exchange this is all of it
   double hidden_ms = 0;
+  double forward_ms = 0, backward_ms = 0, update_ms = 0;  ///< of compute; what servers update is not in it
   double examples_per_s = 0;
   double bytes_per_step = 0;  ///< sent by a worker: the mean over workers
   double memory = 0;          ///< bytes of the fullest device; 0: not known

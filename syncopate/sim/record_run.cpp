@@ -1,8 +1,13 @@
 #include "syncopate/sim/record_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
+#include "syncopate/base/quantile.h"
 #include "syncopate/spec/strategies.h"
 
 namespace syncopate::sim {
@@ -21,23 +26,37 @@ record::NetworkRecord network_record(const spec::RunSpec& spec, const Scene& sce
     }
     network.seats.push_back(number.at(host));
   }
-  for (const auto& [from, a] : number) {
-    for (const auto& [to, b] : number) {
-      if (from == to) continue;
-      const network::Link& link = scene.topology.link(from, to);
-      const auto used = std::find_if(prediction.links.begin(), prediction.links.end(),
-                                     [&](const LinkUse& use) { return use.from == from && use.to == to; });
-      const bool silent = used == prediction.links.end();
-      // A thousand hosts have a million links: those that carry something are told of.
-      if (silent && number.size() > 16) continue;
-      network.links.push_back({.from = a,
-                               .to = b,
-                               .latency_ms = link.latency_ms,
-                               .gbit = link.gbit,
-                               .bytes = silent ? 0 : used->bytes,
-                               .busy = silent ? 0 : used->busy});
+  // A thousand hosts have a million links: of those that carry something the busiest are told of.
+  constexpr size_t kAllPairs = 16, kMostLinks = 2000;
+  std::vector<LinkUse> uses = prediction.links;
+  const auto by_place = [](const LinkUse& use) { return std::pair(use.from, use.to); };
+  if (number.size() <= kAllPairs) {
+    std::set<std::pair<int, int>> told;
+    for (const LinkUse& use : uses) told.insert(by_place(use));
+    for (const auto& [from, a] : number) {
+      for (const auto& [to, b] : number) {
+        if (from != to && !told.contains({from, to})) uses.push_back({.from = from, .to = to});
+      }
     }
+  } else if (uses.size() > kMostLinks) {
+    network.how = fmt::format("simulated; the {} busiest of {} links", kMostLinks, uses.size());
+    const auto last = uses.begin() + kMostLinks;
+    std::partial_sort(uses.begin(), last, uses.end(), [&](const LinkUse& a, const LinkUse& b) {
+      return a.busy != b.busy ? a.busy > b.busy : by_place(a) < by_place(b);
+    });
+    uses.erase(last, uses.end());
   }
+  for (const LinkUse& use : uses) {
+    const network::Link& link = scene.topology.link(use.from, use.to);
+    network.links.push_back({.from = number.at(use.from),
+                             .to = number.at(use.to),
+                             .latency_ms = link.latency_ms,
+                             .gbit = link.gbit,
+                             .bytes = use.bytes,
+                             .busy = use.busy});
+  }
+  std::sort(network.links.begin(), network.links.end(),
+            [](const auto& a, const auto& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
   return network;
 }
 
@@ -47,9 +66,6 @@ SimulatedRun simulated_run(const spec::RunSpec& spec, const Scene& scene, const 
   const bool free = spec.runs_free();
   const auto workers = static_cast<double>(spec.comm.workers);
   const int64_t global = spec.examples_per_step();
-  const BatchTime time = scene.profile.at(static_cast<double>(global) / workers);
-  const double parts = time.forward_s + time.backward_s + time.update_s;
-  const auto part = [&](double seconds) { return parts > 0 ? prediction.compute_ms * seconds / parts : 0; };
   const auto period = static_cast<int64_t>(prediction.step_ms.size());
   double seconds = 0;
   for (int64_t step = 0; step < steps; ++step) {
@@ -60,11 +76,12 @@ SimulatedRun simulated_run(const spec::RunSpec& spec, const Scene& scene, const 
     record.examples = free ? global / spec.comm.workers : global;
     record.ms = prediction.step_ms[static_cast<size_t>(step % period)];
     record.compute_ms = std::min(prediction.compute_ms, record.ms);
-    record.exchange_ms = record.ms - record.compute_ms;
+    record.data_ms = std::min(prediction.data_ms, record.ms - record.compute_ms);
+    record.exchange_ms = record.ms - record.compute_ms - record.data_ms;
     record.hidden_ms = prediction.hidden_ms;
-    record.forward_ms = part(time.forward_s);
-    record.backward_ms = part(time.backward_s);
-    record.optimizer_ms = part(time.update_s);
+    record.forward_ms = prediction.forward_ms;
+    record.backward_ms = prediction.backward_ms;
+    record.optimizer_ms = prediction.update_ms;
     record.bytes_sent = prediction.bytes_per_step;
     seconds += record.ms / 1e3 / (free ? workers : 1);
   }
@@ -80,16 +97,16 @@ SimulatedRun simulated_run(const spec::RunSpec& spec, const Scene& scene, const 
   result.global_batch = free ? global / spec.comm.workers : global;
   result.examples = steps * result.global_batch;
   result.ms_per_iteration = prediction.ms;
-  std::vector<double> sorted = prediction.step_ms;
-  std::sort(sorted.begin(), sorted.end());
-  result.ms_p50 = sorted[sorted.size() / 2];
-  result.ms_p95 = sorted[static_cast<size_t>(0.95 * static_cast<double>(sorted.size() - 1))];
+  std::vector<double> all_ms;
+  for (const record::StepRecord& step : run.steps) all_ms.push_back(step.ms);
+  result.ms_p50 = quantile(all_ms, 0.5);
+  result.ms_p95 = quantile(all_ms, 0.95);
   result.compute_ms = prediction.compute_ms;
   result.exchange_ms = prediction.exchange_ms;
-  result.data_ms = std::max(0.0, prediction.ms - prediction.compute_ms - prediction.exchange_ms);
-  result.forward_ms = part(time.forward_s);
-  result.backward_ms = part(time.backward_s);
-  result.optimizer_ms = part(time.update_s);
+  result.data_ms = prediction.data_ms;
+  result.forward_ms = prediction.forward_ms;
+  result.backward_ms = prediction.backward_ms;
+  result.optimizer_ms = prediction.update_ms;
   result.hidden_ms = prediction.hidden_ms;
   result.examples_per_s = prediction.examples_per_s;
   result.bytes_sent_per_step = prediction.bytes_per_step;

@@ -119,8 +119,13 @@ class Writer {
     }
   }
   void work(double RankTime::*part, double share = 1) {
-    compute(part == &RankTime::data ? Account::kData : Account::kCompute,
-            [&](int rank) { return share * (what_.workers[static_cast<size_t>(rank)].*part); });
+    for (int rank = 0; rank < ranks_; ++rank) {
+      engine_.script(actors_[static_cast<size_t>(rank)])
+          .push_back({.kind = Action::Kind::kCompute,
+                      .account = part == &RankTime::data ? Account::kData : Account::kCompute,
+                      .seconds = share * (what_.workers[static_cast<size_t>(rank)].*part),
+                      .asleep = part == &RankTime::sleep});
+    }
   }
   void spend(Account account, double seconds) {
     compute(account, [=](int) { return seconds; });
@@ -140,6 +145,12 @@ class Writer {
   void backward(double share) {
     work(&RankTime::backward, share / static_cast<double>(std::max<int64_t>(1, spec_.train.accumulate)));
   }
+  /// The rest of the backward pass, and the sleep behind it of a worker that is made slow: by then buckets
+  /// are on their way.
+  void end_backward(double share = 1) {
+    backward(share);
+    work(&RankTime::sleep);
+  }
   /// Losses, counts and wishes of a step, and losses of steps before it that were not told yet.
   int totals(int64_t earlier) {
     const int sums = engine_.all_reduce(16.0 * static_cast<double>(2 + earlier), 8);
@@ -148,7 +159,7 @@ class Writer {
   }
   void own_step() {
     forward();
-    backward(1);
+    end_backward();
     finish_step();
   }
   void finish_step() {
@@ -261,7 +272,7 @@ class Writer {
   void every_step(bool through_root) {
     forward();
     const int sums = totals(0);
-    backward(1);
+    end_backward();
     wait(sums);
     std::vector<Piece> pieces;
     if (spec_.strategy.whole) {
@@ -295,6 +306,34 @@ class Writer {
       if (const Matrix matrix = matrix_of(parameter); matrix.rows > 0) whole.matrices.push_back(matrix);
     }
     return whole;
+  }
+
+  /// Between tensors, as parallel::split_between_tensors does it.
+  std::vector<Piece> cut_model(int64_t parts) const {
+    const auto& parameters = what_.profile.parameters;
+    const auto count = static_cast<int64_t>(parameters.size());
+    if (parts > count)
+      throw ConfigError("fragments must be at most the model's {} parameter tensors, got {}", count, parts);
+    std::vector<int64_t> edge{0};
+    for (const ParameterProfile& parameter : parameters)
+      edge.push_back(edge.back() + laid_out(parameter.elements()));
+    const auto off = [&](int64_t place, int64_t ideal) {
+      return std::abs(edge[static_cast<size_t>(place)] - ideal);
+    };
+    std::vector<Piece> pieces;
+    for (int64_t i = 0, first = 0; i < parts; ++i) {
+      const int64_t ideal = edge.back() / parts * (i + 1), latest = count - (parts - i - 1);
+      int64_t last = i + 1 == parts ? count : first + 1;
+      while (last < latest && off(last + 1, ideal) <= off(last, ideal)) ++last;
+      Piece piece{.elements = edge[static_cast<size_t>(last)] - edge[static_cast<size_t>(first)]};
+      for (; first < last; ++first) {
+        const Matrix matrix = matrix_of(parameters[static_cast<size_t>(first)]);
+        if (matrix.rows > 0) piece.matrices.push_back(matrix);
+      }
+      piece.elements = std::max<int64_t>(1, piece.elements);
+      pieces.push_back(std::move(piece));
+    }
+    return pieces;
   }
 
   // --- ddp: buckets while the backward pass goes on ---
@@ -361,7 +400,7 @@ class Writer {
         launch(i, Account::kCompute);
       }
     }
-    backward(1 - done);
+    end_backward(1 - done);
     wait(sums);
     for (size_t i = flights.size(); i < all_buckets.size(); ++i) launch(i, Account::kExchange);
     for (const FlightPtr& flight : flights) arrive(flight);
@@ -386,7 +425,7 @@ class Writer {
     }
     std::vector<int> announced;
     for (const Bucket& table : tables) announced.push_back(announce(table));
-    backward(1);
+    end_backward();
     wait(sums);
     const int norm = engine_.all_reduce(8, 8);
     start(norm);
@@ -422,14 +461,14 @@ class Writer {
       counted = engine_.all_reduce(8, 8);
       start(counted);
     }
-    backward(1);
+    end_backward();
     if (sums >= 0) wait(sums);
     work(&RankTime::update);
     const auto slot_of = [&](int64_t number) { return static_cast<size_t>(number % (delay + 1)); };
     const auto launch = [&] {
       wait(counted);
-      Piece piece = whole_model();
-      piece.elements = std::max<int64_t>(1, piece.elements / fragments);
+      if (fragments_.empty()) fragments_ = cut_model(fragments);
+      const Piece& piece = fragments_[static_cast<size_t>((done / apart - 1) % fragments)];
       // Weighted, and where differences are sent taken from the anchor: passes over the array.
       spend(Account::kExchange, passes(2, piece));
       std::vector<FlightPtr>& flights = in_flight_[slot_of(done)];
@@ -500,7 +539,7 @@ class Writer {
     for (int64_t step = 0; step < steps; ++step) {
       forward();
       const int sums = together ? totals(0) : -1;
-      backward(1);
+      end_backward();
       if (together) wait(sums);
       for (int worker = 0; worker < ranks_; ++worker) {
         const int mine = actors_[static_cast<size_t>(worker)];
@@ -570,6 +609,7 @@ class Writer {
   std::vector<int> actors_{};
   std::deque<FlightPtr> to_turn_{};
   std::vector<std::vector<FlightPtr>> in_flight_{};  ///< by step, modulo the delay
+  std::vector<Piece> fragments_{};                   ///< of the model, where workers average rarely
 };
 
 }  // namespace

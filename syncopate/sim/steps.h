@@ -10,7 +10,9 @@ namespace syncopate::sim {
 
 /// A step of one rank, the exchange apart.
 struct RankTime {
-  double forward = 0, backward = 0, update = 0, data = 0, other = 0;
+  double forward = 0, backward = 0;
+  double sleep = 0;  ///< behind the backward pass, by comm.slow
+  double update = 0, data = 0, other = 0;
 };
 
 /// What the steps of a strategy are written for.

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "syncopate/base/error.h"
 #include "syncopate/sim/engine.h"
+#include "syncopate/sim/record_run.h"
 #include "syncopate/spec/strategies.h"
 
 namespace syncopate::sim {
@@ -179,6 +182,108 @@ TEST(Predict, TheSlowestWorkerSetsThePace) {
   spec.comm.slow = "2:3";
   // Nobody waits for it: three make an update each while it makes a third of one.
   EXPECT_NEAR(predict(spec, scene(5, 0, 10)).ms / free, 4 / (3 + 1 / 3.0), 0.03);
+}
+
+// SlowEngine sleeps behind the backward pass: buckets are on their way by then.
+TEST(Predict, ASlowWorkerSendsItsBucketsInTime) {
+  spec::RunSpec spec = run("ddp", 2);
+  spec.strategy.bucket_mib = spec.strategy.first_bucket_mib = 0.1;
+  const Scene narrow = scene(2, 0, 0.5);  // 2.4 MB take 39 ms, more than the backward pass
+  const Prediction even = predict(spec, narrow);
+  spec.comm.slow = std::string("1:3");
+  const Prediction slow = predict(spec, narrow);
+  // 60 ms of sleep hide what was waited for.
+  EXPECT_NEAR(slow.ms, 32 + 60, 2);
+  EXPECT_LT(slow.ms, even.ms + 60 - 10);  // foil: had the buckets waited as well
+}
+
+TEST(Predict, FreeWorkersPartsAreTheirWholeStep) {
+  spec::RunSpec spec = run("parameter-server", 4);
+  spec.comm.slow = std::string("2:3");
+  Scene here = scene(5, 5, 0.2);
+  for (BatchTime& time : here.profile.times) time.data_s = 0.003;
+  const Prediction step = predict(spec, here);
+  EXPECT_NEAR(step.compute_ms + step.exchange_ms + step.data_ms, step.ms, 1e-6 * step.ms);
+  EXPECT_NEAR(step.data_ms, 3, 1e-6);
+  EXPECT_EQ(step.update_ms, 0);  // the server makes it
+  EXPECT_NEAR(std::accumulate(step.step_ms.begin(), step.step_ms.end(), 0.0),
+              step.ms * static_cast<double>(step.step_ms.size()), 1e-6 * step.ms);
+  // Three workers of 30 ms and one of 90, by how often each makes an update.
+  EXPECT_GT(step.forward_ms + step.backward_ms, 31);
+  EXPECT_LT(step.forward_ms + step.backward_ms, 0.25 * (3 * 30 + 90));
+  const SimulatedRun played = simulated_run(spec, here, step, 80);
+  EXPECT_NEAR(static_cast<double>(played.result.examples) / played.result.train_seconds,
+              played.result.examples_per_s, 1e-6 * played.result.examples_per_s);
+  EXPECT_NEAR(played.result.data_ms, 3, 1e-6);
+  EXPECT_EQ(played.result.optimizer_ms, 0);
+}
+
+TEST(Predict, RecordsTheSlowStepsOfAPeriodInTheTail) {
+  spec::RunSpec spec = run("local-sgd", 2);
+  spec.strategy.every = 8;
+  const Scene here = scene(2, 10, 0.1);
+  const Prediction step = predict(spec, here);
+  const SimulatedRun played = simulated_run(spec, here, step, 80);
+  EXPECT_NEAR(played.result.ms_p50, 32, 0.1);
+  EXPECT_NEAR(played.result.ms_p95, step.step_ms.back(), 1e-6);  // every eighth step
+}
+
+TEST(Predict, FragmentsOfThinMatricesSendWhatTheWholeDoes) {
+  spec::RunSpec spec = run("diloco", 2, "power-sgd");
+  spec.strategy.every = 4;
+  Scene here = scene(2, 1, 1);
+  for (int i = 0; i < 4; ++i)
+    here.profile.parameters.push_back({.name = std::to_string(i), .shape = {512, 256}});
+  const double whole = predict(spec, here).bytes_per_step;
+  spec.strategy.fragments = 4;
+  EXPECT_NEAR(predict(spec, here).bytes_per_step / whole, 1, 0.01);
+  spec.codec.rank = 8;  // foil
+  EXPECT_GT(predict(spec, here).bytes_per_step, 1.5 * whole);
+  spec.strategy.every = spec.strategy.fragments = 8;  // of 7 tensors
+  EXPECT_THROW(predict(spec, here), ConfigError);
+}
+
+TEST(Predict, WorkersAndThreadsOfTheProfileCount) {
+  Scene here = scene(1, 0, 1);
+  here.profile.cores = 2;  // two workers of a thread each
+  const auto alone = [&](int64_t threads) {
+    spec::RunSpec spec = run("single", 1);
+    spec.compute.threads = threads;
+    return predict(spec, here).ms;
+  };
+  EXPECT_NEAR(alone(0), 16, 1e-6);  // a worker by itself has both cores
+  EXPECT_NEAR(alone(1), 32, 1e-6);
+  here.one_machine = true;
+  EXPECT_NEAR(alone(0), 16, 1e-6);
+  EXPECT_NEAR(alone(1), 32, 1e-6);
+  here.profile.cores = 0;  // not known
+  EXPECT_NEAR(alone(0), 32, 1e-6);
+}
+
+TEST(Predict, LinksOfManyHostsAreFoundAtOnce) {
+  const int64_t hosts = 512;
+  const spec::RunSpec spec = run("all-reduce", hosts, "int8");
+  const Scene here = scene(hosts, 5, 1);
+  const auto before = std::chrono::steady_clock::now();
+  const Prediction step = predict(spec, here);
+  const record::NetworkRecord network = simulated_run(spec, here, step, 1).result.network.value();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
+  EXPECT_EQ(step.links.size(), 512u * 511u);
+  EXPECT_EQ(network.links.size(), 2000u);
+  EXPECT_EQ(network.how, "simulated; the 2000 busiest of 261632 links");
+  EXPECT_LT(took.count(), 10);  // a look through all links for each pair takes minutes
+}
+
+TEST(Predict, SilentLinksOfFewHostsAreRecorded) {
+  const spec::RunSpec spec = run("all-reduce", 4);
+  const Scene here = scene(4, 5, 1);
+  const record::NetworkRecord network =
+      simulated_run(spec, here, predict(spec, here), 1).result.network.value();
+  ASSERT_EQ(network.links.size(), 12u);
+  EXPECT_EQ(network.how, "simulated");
+  EXPECT_EQ(std::count_if(network.links.begin(), network.links.end(),
+                          [](const auto& link) { return link.bytes > 1e5; }),
+            4);  // a ring
 }
 
 TEST(Predict, EveryStrategyAndCodecCanBePlayed) {

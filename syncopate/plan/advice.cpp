@@ -1,6 +1,7 @@
 #include "syncopate/plan/advice.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/quantile.h"
 #include "syncopate/base/text.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/strategies.h"
@@ -69,7 +71,7 @@ class Adviser {
 
   Advice make() {
     try_row("single", "none", 1);
-    if (advice_.rows.empty()) throw ConfigError("one worker cannot run this: {}", advice_.left_out.front());
+    if (advice_.rows.empty()) throw ConfigError("one worker cannot run this: {}", reasons_.front().why);
     for (const int64_t workers : request_.workers) {
       if (workers < 2) continue;
       for (const spec::StrategyInfo& strategy : spec::strategies()) {
@@ -87,6 +89,7 @@ class Adviser {
       if (advice_.rows[i].spec.comm.workers == 1) advice_.alone = i;
     }
     for (AdviceRow& row : advice_.rows) judge(row);
+    tell_reasons();
     return std::move(advice_);
   }
 
@@ -106,10 +109,27 @@ class Adviser {
       row.price_epoch = price_of(row);
       advice_.rows.push_back(std::move(row));
     } catch (const ConfigError& error) {
-      const std::string what =
-          codec == "none" ? std::string(strategy) : fmt::format("{}, {}", strategy, codec);
-      advice_.left_out.push_back(
-          fmt::format("{} with {} worker{}: {}", what, workers, workers == 1 ? "" : "s", error.what()));
+      leave_out(std::string(strategy), std::string(codec), workers, error.what());
+    }
+  }
+
+  /// Once for each reason, however many codecs and numbers of workers it holds for.
+  void leave_out(const std::string& strategy, const std::string& codec, int64_t workers,
+                 const std::string& why) {
+    const auto same = [&](const Reason& known) { return known.strategy == strategy && known.why == why; };
+    auto found = std::find_if(reasons_.begin(), reasons_.end(), same);
+    if (found == reasons_.end()) found = reasons_.insert(found, {.strategy = strategy, .why = why});
+    found->codecs.insert(codec);
+    found->workers.insert(workers);
+  }
+  void tell_reasons() {
+    for (const Reason& reason : reasons_) {
+      // Without a codec it cannot run either: then it is the strategy's.
+      const std::string codecs =
+          reason.codecs.contains("none") ? std::string() : fmt::format(", {}", fmt::join(reason.codecs, "/"));
+      advice_.left_out.push_back(fmt::format("{}{} with {} worker{}: {}", reason.strategy, codecs,
+                                             fmt::join(reason.workers, ", "),
+                                             *reason.workers.rbegin() == 1 ? "" : "s", reason.why));
     }
   }
 
@@ -136,8 +156,10 @@ class Adviser {
     const double gain = step.examples_per_s / alone.predicted.examples_per_s;
     if (row.spec.comm.workers == 1) {
       row.worth_it = true;
-      row.why = &advice_.rows.front() == &row ? "one worker is faster than any number of them on this network"
-                                              : "what the others are compared with";
+      row.why = advice_.rows.size() == 1 ? "nothing else was looked at"
+                : &advice_.rows.front() == &row
+                    ? "one worker is faster than any other number of them on this network"
+                    : "what the others are compared with";
       return;
     }
     if (gain < 1) {
@@ -161,12 +183,20 @@ class Adviser {
                             fewer->spec.comm.workers, fewer->spec.comm.workers == 1 ? "" : "s", cost);
       return;
     }
-    row.worth_it = gain >= kGain && 2 * step.examples_per_s > advice_.rows.front().predicted.examples_per_s;
-    row.why = row.worth_it ? fmt::format("{:.1f} times as fast as one worker", gain) : cost;
+    row.worth_it = gain >= kGain;
+    row.why = row.worth_it ? fmt::format("{:.1f} times as fast as one worker", gain)
+                           : fmt::format("hardly faster than one worker; {}", cost);
   }
+
+  struct Reason {
+    std::string strategy{}, why{};
+    std::set<std::string> codecs{};
+    std::set<int64_t> workers{};
+  };
 
   const AdviceRequest& request_;
   Advice advice_{};
+  std::vector<Reason> reasons_{};
 };
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
@@ -215,11 +245,7 @@ std::optional<double> Advice::error_at(double share) const {
     if (row.measured && row.measured->trustworthy) errors.push_back(std::abs(row.error()));
   }
   if (errors.empty()) return std::nullopt;
-  std::sort(errors.begin(), errors.end());
-  const double place = share * static_cast<double>(errors.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, errors.size() - 1);
-  return std::lerp(errors[below], errors[above], place - static_cast<double>(below));
+  return quantile(errors, share);
 }
 
 Advice advise(const AdviceRequest& request) { return Adviser(request).make(); }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
+
+#include "syncopate/base/quantile.h"
 
 namespace syncopate::report {
 namespace {
@@ -156,12 +159,7 @@ double median(std::vector<double> values) { return quantile(std::move(values), 0
 
 double quantile(std::vector<double> values, double share) {
   std::erase_if(values, [](double value) { return std::isnan(value); });
-  if (values.empty()) return kUnknown;
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return std::lerp(values[below], values[above], place - static_cast<double>(below));
+  return values.empty() ? kUnknown : syncopate::quantile(std::move(values), share);
 }
 
 std::vector<bool> pareto_front(const std::vector<std::pair<double, double>>& points) {

@@ -101,6 +101,53 @@ TEST(Advice, ComparesAtOneGlobalBatchAndRanksBySpeed) {
                           [](const std::string& why) { return why.starts_with("hogwild"); }));
 }
 
+TEST(Advice, WhatIsRecommendedIsWorthItHoweverFastTheFastestIs) {
+  // Rare averages are far ahead; ddp still beats one worker.
+  const Advice advice = advise(request_for(2, 0.1, 1));
+  const AdviceRow& ddp = row_of(advice, "ddp", 2);
+  const double gain = ddp.predicted.examples_per_s / advice.rows[advice.alone].predicted.examples_per_s;
+  ASSERT_GT(gain, 1.05);
+  ASSERT_LT(2 * ddp.predicted.examples_per_s, advice.rows.front().predicted.examples_per_s);
+  EXPECT_TRUE(ddp.worth_it) << ddp.why;
+  for (const AdviceRow& row : advice.rows) {
+    if (!row.worth_it) {
+      EXPECT_TRUE(row.why.find("faster") != std::string::npos) << row.spec.label() << ": " << row.why;
+    }
+  }
+}
+
+TEST(Advice, OneWorkerAloneIsComparedWithNothing) {
+  const Advice advice = advise(request_for(1, 1, 0.5, {1}));
+  ASSERT_EQ(advice.rows.size(), 1u);
+  EXPECT_EQ(advice.rows[0].why, "nothing else was looked at");
+}
+
+TEST(Advice, WhatCannotRunIsSaidOnceForEachReason) {
+  const Advice advice = advise(request_for(1, 1, 0.5));
+  const auto about = [&](const std::string& name) {
+    return std::count_if(advice.left_out.begin(), advice.left_out.end(),
+                         [&](const std::string& why) { return why.starts_with(name); });
+  };
+  EXPECT_EQ(about("data-parallel with 2, 4 workers: "), 1);
+  EXPECT_EQ(about("data-parallel"), 1);  // not once for every codec
+}
+
+TEST(Advice, ABoundOnStalenessIsNotPredicted) {
+  AdviceRequest request = request_for(1, 1, 0.5);
+  request.base.strategy.staleness = std::string("3");
+  const auto is_server = [](const AdviceRow& row) { return row.spec.strategy.name == "parameter-server"; };
+  const Advice bounded = advise(request);
+  EXPECT_TRUE(std::none_of(bounded.rows.begin(), bounded.rows.end(), is_server));
+  EXPECT_TRUE(std::any_of(bounded.left_out.begin(), bounded.left_out.end(), [](const std::string& why) {
+    return why.find("a bound of 3 on staleness") != std::string::npos;
+  }));
+  for (const char* other : {"0", "inf"}) {
+    request.base.strategy.staleness = std::string(other);
+    const Advice advice = advise(request);
+    EXPECT_TRUE(std::any_of(advice.rows.begin(), advice.rows.end(), is_server)) << other;
+  }
+}
+
 TEST(Advice, ChecksTheBestDdpAndTheWorst) {
   Advice advice = advise(request_for(20, 0.01, 1));
   const auto rows = rows_to_check(advice, 2);

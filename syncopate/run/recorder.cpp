@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "syncopate/base/quantile.h"
 #include "syncopate/run/fault_injection.h"
 
 namespace syncopate::run {
@@ -144,18 +145,6 @@ parallel::Wishes Recorder::halt(int64_t step, const parallel::Wishes& mine) {
   if (called != 0) wished_ = 0;
   return parallel::Wishes::of_bits(called);
 }
-
-namespace {
-
-/// The value below which lies that share of them, by interpolation between neighbours.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
-}
-
-}  // namespace
 
 void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& into) {
   if (steps.empty()) return;

@@ -45,8 +45,8 @@ std::vector<std::string> summary_of(const record::RunRecord& record) {
                   record.examples_per_s));
   if (record.predicted) {
     lines.push_back(
-        fmt::format("predicted: {:.1f} ms per {} on this network, measured {:.1f} (error {:+.0f} %)",
-                    record.predicted->ms, unit, record.ms_per_iteration,
+        fmt::format("predicted from {}: {:.1f} ms per {} on this network, measured {:.1f} (error {:+.0f} %)",
+                    record.predicted->from, record.predicted->ms, unit, record.ms_per_iteration,
                     100 * (record.predicted->ms / record.ms_per_iteration - 1)));
   }
   if (std::isfinite(record.noise_scale)) {

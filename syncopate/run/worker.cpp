@@ -398,11 +398,17 @@ class Worker {
       if (const auto now = emulation::ask_report())
         record.network =
             network_record(spec_, *placement_, *lab_before_, *now, trained.steps - recorder.first_step());
-      record.predicted = predict_run(spec_, *placement_, record, replica);
     }
-    if (trained.steps == recorder.first_step()) keep_circumstances(record);
+    const bool trained_here = trained.steps > recorder.first_step();
+    if (!trained_here) keep_circumstances(record);
     spec::save_model(folder_.model(), setup.save);
-    write_file_atomically(folder_.result(), record::readable(record::to_json(record)));
+    const auto write_result = [&] {
+      write_file_atomically(folder_.result(), record::readable(record::to_json(record)));
+    };
+    write_result();
+    // Measures a little: only now that nothing can be lost by it.
+    if (lab_before_ && trained_here) record.predicted = predict_run(spec_, *placement_, record, replica);
+    if (record.predicted) write_result();
     write_file_atomically(folder_.done(), "");
     return record;
   }

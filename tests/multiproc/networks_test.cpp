@@ -55,6 +55,11 @@ TEST_F(Networks, TrainToTheSameBitsAsWithoutAndTakeWhatTheLinkTakes) {
   const double rate = network["links"][0].at("gbit").get<double>() * 1e9 / 8;
   EXPECT_GT(result.at("exchange_ms").get<double>(), 0.8e3 * sent / rate);
   EXPECT_GT(result.at("exchange_ms").get<double>(), 2 * plain.at("exchange_ms").get<double>());
+  // Made behind the result, which was there already; bytes are none of it.
+  const nlohmann::json& predicted = result.at("predicted");
+  EXPECT_GT(predicted.at("exchange_ms").get<double>(), 0);
+  EXPECT_TRUE(predicted.at("bytes_sent_per_step").is_null());
+  EXPECT_NE(there.err.find("predicted from this run's own compute"), std::string::npos) << there.err;
   EXPECT_NE(read_text(folder_ / "there/network.toml").find("ohio-0"), std::string::npos);
   EXPECT_TRUE(processes_with(folder_.path().string()).empty());
 }

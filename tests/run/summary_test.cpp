@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/record/records.h"
 
 namespace syncopate::run {
@@ -29,6 +31,18 @@ TEST(RunSummary, SaysQualityTimeTrafficAndWhereTheModelIs) {
                 "done: 84 steps in 0:04",
                 "time: 41.5 ms per step (compute 30.2, exchange 8.1, data 2.8) · 241 examples/s",
                 "model: runs/x/model", "evaluate: syncopate evaluate --model runs/x"}));
+}
+
+TEST(RunSummary, SaysWhatAPredictionIsFrom) {
+  record::RunRecord run = record::some_run();
+  run.updates.clear();
+  run.predicted = record::PredictionRecord{.ms = 45.65, .from = std::string("this run's own compute")};
+  const auto lines = summary_of(run);
+  EXPECT_EQ(
+      std::count(lines.begin(), lines.end(),
+                 "predicted from this run's own compute: 45.6 ms per step on this network, measured 41.5 "
+                 "(error +10 %)"),
+      1);
 }
 
 }  // namespace

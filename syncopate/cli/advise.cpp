@@ -116,7 +116,10 @@ std::vector<size_t> rows_to_show(const plan::Advice& advice, bool everything) {
 
 std::string recommendation(const plan::Advice& advice) {
   const plan::AdviceRow& best = advice.rows.front();
-  if (best.spec.comm.workers == 1) return "one worker is faster than any number of workers on this network";
+  if (advice.rows.size() == 1)
+    return "one worker was looked at, and nothing else; --workers N compares it with up to N";
+  if (best.spec.comm.workers == 1)
+    return "one worker is faster than any other number that was looked at on this network";
   const double gain = best.predicted.examples_per_s / advice.rows[advice.alone].predicted.examples_per_s;
   std::string line =
       fmt::format("fastest: {} with {} workers, {:.0f} examples/s, {:.1f} times one worker",
@@ -133,11 +136,13 @@ std::string recommendation(const plan::Advice& advice) {
   return line;
 }
 
-/// Fills in where compute comes from: the file given, or probes on this machine.
+/// Fills in where compute comes from, where no file was given: probes on this machine.
 void take_profiles(const AdviseArguments& arguments, plan::AdviceRequest& request) {
   if (!arguments.profile.empty()) {
-    const sim::Profile profile = sim::read_profile(arguments.profile);
-    request.profiles[profile.workers] = profile;
+    const sim::Profile& profile = request.profiles.begin()->second;
+    const int64_t threads = request.base.compute.threads;
+    if (!request.one_machine) return say_cores(profile, 1, threads);
+    for (const int64_t workers : request.workers) say_cores(profile, workers, threads);
     return;
   }
   std::vector<int64_t> counts{1};
@@ -151,12 +156,16 @@ void take_profiles(const AdviseArguments& arguments, plan::AdviceRequest& reques
 int advise(AdviseArguments& arguments) {
   plan::AdviceRequest request;
   request.workers = take_workers(arguments.settings);
-  if (!arguments.profile.empty()) sim::read_profile(arguments.profile);  // before anything takes long
   if (arguments.check == 0 || arguments.check < -1)
     throw ConfigError("--check takes how many of the best to run, 1 or more; got {}", arguments.check);
   std::vector<std::string> given;
   spec::RunSpec& base = request.base;
   base = make_spec(arguments.settings, given);
+  if (!arguments.profile.empty()) {  // before anything takes long
+    const sim::Profile profile = sim::read_profile(arguments.profile);
+    use_profile(profile, base, given);
+    request.profiles[profile.workers] = profile;
+  }
   for (const char* name : {"strategy.name", "codec.name"}) {
     if (std::count(given.begin(), given.end(), name) > 0)
       throw ConfigError("advise looks at every strategy and codec: leave --{} out",
@@ -186,10 +195,10 @@ int advise(AdviseArguments& arguments) {
   plan::Advice advice = plan::advise(request);
   if (arguments.check > 0) {
     std::unique_ptr<ScratchFolder> scratch;
-    std::filesystem::path folder = arguments.out;
-    if (folder.empty()) {
+    std::filesystem::path folder = std::filesystem::path(arguments.out) / "check";
+    if (arguments.out.empty()) {
       scratch = std::make_unique<ScratchFolder>();
-      folder = *scratch / "runs";
+      folder = *scratch / "check";
     }
     make_folder(folder);
     catch_interrupts();
@@ -245,7 +254,8 @@ Command add_advise(Program& program) {
   app->add_flag("--one-machine", arguments->one_machine,
                 "all workers compute on this machine, as in the lab (so with --check and --network measured)")
       ->group("Advice");
-  option("FOLDER", "--out", arguments->out, "write advice.json, and the runs of --check, into this folder");
+  option("FOLDER", "--out", arguments->out,
+         "write advice.json into this folder, and the runs of --check into its folder check");
   app->add_flag("--all", arguments->everything, "show every row")->group("Advice");
   app->add_flag("--json", arguments->json, "print advice.json instead of the table")->group("Advice");
   add_spec_options(program, *app, arguments->settings);

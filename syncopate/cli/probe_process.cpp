@@ -1,11 +1,11 @@
 #include "syncopate/cli/probe_process.h"
 
+#include <fmt/ranges.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
@@ -13,6 +13,7 @@
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/lab/runner.h"
+#include "syncopate/sim/measured_for.h"
 
 namespace syncopate::cli {
 namespace {
@@ -74,6 +75,16 @@ sim::Profile measure_profile(spec::RunSpec spec, int64_t workers) {
   words.insert(words.end(), {"--no-links", "--profile", (scratch / "profile.json").string()});
   run_probe(std::move(words), scratch / "log");
   return sim::read_profile(scratch / "profile.json");
+}
+
+void use_profile(const sim::Profile& profile, spec::RunSpec& spec, const std::vector<std::string>& given) {
+  const auto taken = sim::take_settings(profile, spec, given);
+  if (!taken.empty()) tell("note: as the profile was measured: {}", fmt::join(taken, " "));
+}
+
+void say_cores(const sim::Profile& profile, int64_t workers, int64_t threads) {
+  const std::string note = sim::core_note(profile, workers, threads);
+  if (!note.empty()) tell("note: {}", note);
 }
 
 MeasuredMachine measure_machine(spec::RunSpec spec, int64_t workers) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "syncopate/network/topology.h"
 #include "syncopate/sim/profile.h"
@@ -26,6 +27,13 @@ class ScratchFolder {
 /// A step of the spec's model with so many workers computing at once on this machine. Throws DataError with
 /// the probe's last words.
 sim::Profile measure_profile(spec::RunSpec spec, int64_t workers);
+
+/// Takes from a profile that somebody gave what nobody asked for, and says so. Throws ConfigError where it
+/// was measured with something else than what was asked for.
+void use_profile(const sim::Profile& profile, spec::RunSpec& spec, const std::vector<std::string>& given);
+
+/// Says what becomes of the profile's times where another number of workers or threads computes at once.
+void say_cores(const sim::Profile& profile, int64_t workers, int64_t threads);
 
 struct MeasuredMachine {
   network::Topology topology;

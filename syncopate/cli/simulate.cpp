@@ -18,6 +18,7 @@
 #include "syncopate/cli/probe_process.h"
 #include "syncopate/cli/run_options.h"
 #include "syncopate/sim/record_run.h"
+#include "syncopate/sim/steps.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/folder.h"
 
@@ -30,7 +31,7 @@ struct SimulateArguments {
   bool one_machine = false, json = false;
 };
 
-/// How many steps the run would make: as asked for, or an epoch's where the profile knows it.
+/// How many steps the run would make: as asked for, or an epoch's where the profile knows it, or two periods.
 int64_t steps_of(const spec::RunSpec& spec, const sim::Profile& profile) {
   constexpr int64_t kMost = 100'000;
   const auto updates = spec.runs_free() ? spec.comm.workers : int64_t{1};
@@ -39,7 +40,12 @@ int64_t steps_of(const spec::RunSpec& spec, const sim::Profile& profile) {
     const double epoch = std::ceil(profile.training_examples / static_cast<double>(spec.examples_per_step()));
     steps = std::max<int64_t>(1, spec.train.epochs) * static_cast<int64_t>(epoch);
   }
-  return std::min(kMost, std::max<int64_t>(steps, 2 * spec.strategy.every) * updates);
+  if (steps == 0) steps = 2 * sim::period_of(spec);
+  if (steps <= kMost / updates) return steps * updates;
+  const int64_t written = kMost / updates * updates;
+  tell("note: the run would make {} {}s; the first {} are written, the rest would repeat them",
+       steps * updates, spec.runs_free() ? "update" : "step", written);
+  return written;
 }
 
 void write_run(const spec::RunSpec& asked, const SimulateArguments& arguments, sim::SimulatedRun& run) {
@@ -90,20 +96,24 @@ void print_summary(const record::RunRecord& result, const sim::Scene& scene, con
 
 int simulate(SimulateArguments& arguments) {
   std::vector<std::string> given;
-  const spec::RunSpec spec = make_spec(arguments.settings, given);
+  spec::RunSpec spec = make_spec(arguments.settings, given);
   if (spec.network.name.empty())
     throw ConfigError("simulate needs --network: a cluster file or a preset ({})",
                       fmt::join(network::preset_names(), ", "));
+  sim::Scene scene;
+  if (!arguments.profile.empty()) {
+    scene.profile = sim::read_profile(arguments.profile);
+    use_profile(scene.profile, spec, given);
+  }
   spec.validate();
   spec::require_effect(spec, given);
-  sim::Scene scene;
   scene.topology = network::load(spec.network.name).scaled(spec.network.scale);
   const auto ranks = static_cast<int>(spec.comm.workers + spec.servers());
   scene.seats = network::seats(scene.topology, spec.network.hosts, ranks);
   scene.one_machine = arguments.one_machine;
-  scene.profile = arguments.profile.empty()
-                      ? measure_profile(spec, arguments.one_machine ? spec.comm.workers : 1)
-                      : sim::read_profile(arguments.profile);
+  const int64_t at_once = arguments.one_machine ? spec.comm.workers : 1;
+  if (arguments.profile.empty()) scene.profile = measure_profile(spec, at_once);
+  say_cores(scene.profile, at_once, spec.compute.threads);
   const sim::Prediction step = sim::predict(spec, scene);
   sim::SimulatedRun run = sim::simulated_run(spec, scene, step, steps_of(spec, scene.profile));
   write_run(spec, arguments, run);

@@ -9,32 +9,26 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/quantile.h"
 #include "syncopate/record/read_run.h"
+#include "syncopate/sim/steps.h"
 #include "syncopate/spec/effect.h"
-#include "syncopate/spec/strategies.h"
 
 namespace syncopate::lab {
 namespace {
 
 constexpr int64_t kCodecWarmup = 2;  // steps that a codec sums as they are
 
-/// Steps from one exchange of everything to the next.
-int64_t period_of(const spec::RunSpec& spec) { return spec::traffic_of(spec, 1).every; }
-
 /// Steps before those that count.
-int64_t warmup_of(const spec::RunSpec& spec) { return std::max<int64_t>(period_of(spec), kCodecWarmup + 2); }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+int64_t warmup_of(const spec::RunSpec& spec) {
+  return std::max<int64_t>(sim::period_of(spec), kCodecWarmup + 2);
 }
 
 }  // namespace
 
 spec::RunSpec check_spec(const plan::AdviceRow& row, double seconds) {
   spec::RunSpec spec = row.spec;
-  const int64_t period = period_of(spec), warmup = warmup_of(spec);
+  const int64_t period = sim::period_of(spec), warmup = warmup_of(spec);
   const double wanted = std::clamp(1e3 * seconds / row.predicted.ms, 6.0, 40.0);
   const int64_t periods = std::max<int64_t>(2, std::llround(wanted / static_cast<double>(period)));
   spec.train.steps = warmup + (period == 1 ? std::llround(wanted) : periods * period);
@@ -50,7 +44,7 @@ plan::Checked measured_of(const spec::RunSpec& spec, const std::vector<record::S
   if (steps.size() <= skipped) throw DataError("too few steps were made to measure them");
   const std::vector<record::StepRecord> counted(steps.begin() + static_cast<std::ptrdiff_t>(skipped),
                                                 steps.end());
-  const bool mean = free || period_of(spec) > 1;  // a median would leave out what is rare, or slow
+  const bool mean = free || sim::period_of(spec) > 1;  // a median would leave out what is rare, or slow
   const auto typical = [&](double record::StepRecord::*part) {
     std::vector<double> values;
     double sum = 0;
@@ -58,7 +52,7 @@ plan::Checked measured_of(const spec::RunSpec& spec, const std::vector<record::S
       values.push_back(step.*part);
       sum += step.*part;
     }
-    return mean ? sum / static_cast<double>(counted.size()) : median(values);
+    return mean ? sum / static_cast<double>(counted.size()) : quantile(values, 0.5);
   };
   plan::Checked checked{.ms = typical(&record::StepRecord::ms),
                         .compute_ms = typical(&record::StepRecord::compute_ms),
@@ -73,7 +67,16 @@ void check_row(plan::AdviceRow& row, const CheckOptions& options) {
   std::string name = fmt::format("{}-{}w", spec.strategy.name, spec.comm.workers);
   if (spec.codec.name != "none") name = fmt::format("{}-{}", spec.codec.name, name);
   const std::filesystem::path folder = options.folder / name, log = options.folder / (name + ".log");
-  remove_tree(folder);  // of a check before this one
+  // Of a check before this one, which left its log beside it. What else is there is somebody's.
+  std::error_code ignored;
+  if (std::filesystem::exists(folder, ignored)) {
+    if (!std::filesystem::exists(log, ignored)) {
+      row.failed =
+          fmt::format("{} is there and no check made it; move it, or take another folder", folder.string());
+      return;
+    }
+    remove_tree(folder);
+  }
   const std::unique_ptr<Runner> own = options.runner == nullptr ? process_runner() : nullptr;
   Runner& runner = options.runner == nullptr ? *own : *options.runner;
   const auto run = runner.start({.spec = spec, .folder = folder, .log = log});

@@ -460,6 +460,93 @@ TEST_F(CommandLine, RestartsARunThatDiedBeforeItsFirstCheckpoint) {
   EXPECT_EQ(losses_of(folder_ / "run").size(), 7u);
 }
 
+/// What a step costs, by hand: two workers at once on two cores.
+std::string small_profile(const TempDir& folder) {
+  const Json profile{
+      {"format", "syncopate-profile-1"},
+      {"task", "rte"},
+      {"model", "bert-tiny"},
+      {"optimizer", "adamw"},
+      {"max_length", 64},
+      {"workers", 2},
+      {"threads", 1},
+      {"cores", 2},
+      {"training_examples", 320},
+      {"times",
+       {{{"batch", 8}, {"forward_s", 0.01}, {"backward_s", 0.02}, {"update_s", 0.002}, {"data_s", 0.001}},
+        {{"batch", 32}, {"forward_s", 0.04}, {"backward_s", 0.08}, {"update_s", 0.002}, {"data_s", 0.001}}}},
+      {"parameters", {{{"name", "a"}, {"shape", {512, 512}}}, {{"name", "b"}, {"shape", {256, 256}}}}},
+      {"codecs", Json::array({{{"name", "int8"}, {"encode_s", 1e-9}, {"decode_s", 1e-9}}})}};
+  const auto file = folder / "profile.json";
+  write_text(file, profile.dump());
+  return file;
+}
+
+TEST_F(CommandLine, SimulatesFromAProfile) {
+  const std::string profile = small_profile(folder_);
+  const auto simulate = [&](const std::string& name, Words more) {
+    more.insert(more.begin(), {"simulate", "--network", "two-sites", "--profile", profile, "--global-batch",
+                               "32", "--out", folder_ / name});
+    return run(more);
+  };
+  const auto result = [&](const std::string& name) {
+    return Json::parse(read_text(folder_ / name / "result.json"));
+  };
+  const CommandResult ddp = simulate("ddp", {"--workers", "4", "--steps", "5"});
+  ASSERT_EQ(ddp.exit_code, 0) << ddp.err;
+  EXPECT_NE(ddp.err.find("as the profile was measured: --task rte"), std::string::npos) << ddp.err;
+  EXPECT_NE(ddp.err.find("0.5 times as long"), std::string::npos) << ddp.err;
+  const Json made = result("ddp");
+  EXPECT_EQ(made["task"], "rte");
+  EXPECT_EQ(made["steps"], 5);
+  EXPECT_EQ(read_json_lines(folder_ / "ddp/steps.jsonl").size(), 5u);
+  EXPECT_TRUE(made["simulated"].get<bool>());
+  EXPECT_NEAR(made["compute_ms"].get<double>(), 16, 0.5);
+  EXPECT_GT(made["exchange_ms"].get<double>(), 10);
+
+  ASSERT_EQ(simulate("free", {"--workers", "4", "--strategy", "parameter-server"}).exit_code, 0);
+  const Json free = result("free");
+  EXPECT_EQ(free["steps"], 40);  // an epoch, by updates
+  EXPECT_NEAR(free["examples"].get<double>() / free["train_seconds"].get<double>(),
+              free["examples_per_s"].get<double>(), 1e-3 * free["examples_per_s"].get<double>());
+
+  expect_complaint(simulate("no", {"--workers", "4", "--task", "sst2"}), 2, "--task rte, and --task sst2");
+  expect_complaint(simulate("no", {"--workers", "4", "--max-length", "512"}), 2, "--max-length 64");
+  expect_complaint(
+      simulate("no", {"--workers", "2", "--strategy", "parameter-server", "--set", "strategy.staleness=2"}),
+      2, "a bound of 2 on staleness");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "no"));
+}
+
+TEST_F(CommandLine, AdvisesFromAProfile) {
+  const std::string profile = small_profile(folder_);
+  const auto advise = [&](Words more) {
+    more.insert(more.begin(),
+                {"advise", "--network", "two-sites", "--profile", profile, "--global-batch", "32"});
+    return run(more);
+  };
+  const CommandResult table = advise({"--workers", "4", "--out", folder_ / "advice"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_NE(table.out.find("rte · bert-tiny · 32 examples a step"), std::string::npos) << table.out;
+  const Json advice = Json::parse(read_text(folder_ / "advice/advice.json"));
+  EXPECT_EQ(advice["format"], "syncopate-advice-1");
+  EXPECT_EQ(advice["task"], "rte");
+  double before = 1e300;
+  for (const Json& row : advice["rows"]) {
+    const double speed = row["predicted"]["examples_per_s"];
+    EXPECT_LE(speed, before);
+    before = speed;
+    if (row["workers"] == 1) {
+      // Two cores for one worker: 120 ms of passes on one.
+      EXPECT_NEAR(row["predicted"]["ms"].get<double>(), 61.5, 1e-6);
+    }
+  }
+  const CommandResult alone = advise({"--workers", "1"});
+  EXPECT_NE(alone.out.find("nothing else"), std::string::npos) << alone.out;
+  EXPECT_EQ(alone.out.find("faster"), std::string::npos) << alone.out;
+  expect_complaint(advise({"--workers", "4", "--optimizer", "sgd"}), 2, "--optimizer adamw");
+}
+
 TEST_F(CommandLine, RoomCheckFindsForbiddenIncludes) {
   std::filesystem::create_directories(folder_ / "tree/cmake");
   std::filesystem::create_directories(folder_ / "tree/syncopate/base");

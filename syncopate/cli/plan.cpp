@@ -14,6 +14,8 @@
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
+#include "syncopate/cli/probe_process.h"
+#include "syncopate/sim/measured_for.h"
 
 namespace syncopate::cli {
 namespace {
@@ -145,6 +147,9 @@ void set_job(const Arguments& arguments, plan::Request& request) {
   if (arguments.knows_model()) {
     const sim::Profile profile =
         arguments.profile.empty() ? measured_profile(arguments) : sim::read_profile(arguments.profile);
+    sim::require_measured_for(
+        profile, {.task = arguments.task, .model = arguments.model, .max_length = arguments.max_length});
+    say_cores(profile, 1, 0);
     request.job = plan::job_from_profile(profile, arguments.global_batch);
     return;
   }

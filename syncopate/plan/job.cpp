@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "syncopate/base/error.h"
+#include "syncopate/sim/measured_for.h"
 
 namespace syncopate::plan {
 namespace {
@@ -25,7 +26,8 @@ StageWork Job::work(double examples) const {
     return {.forward_s = all / 3, .backward_s = all * 2 / 3};
   }
   const sim::BatchTime time = profile->at(examples);
-  return {time.forward_s, time.backward_s, time.update_s + time.other_s};
+  const double share = sim::core_factor(*profile, 1, 0);  // a device has such a machine to itself
+  return {share * time.forward_s, share * time.backward_s, share * (time.update_s + time.other_s)};
 }
 
 bool Job::divides(int replicas, int micro_batches) const {

@@ -10,6 +10,9 @@
 namespace syncopate::network {
 namespace {
 
+/// Rates outside of these are mistakes: 1 bit/s, and far more than any wire carries.
+constexpr double kLeastGbit = 1e-9, kMostGbit = 1e6;
+
 void require(bool holds, const std::string& network, const std::string& sentence) {
   if (!holds) throw ConfigError("network {}: {}", network, sentence);
 }
@@ -31,6 +34,9 @@ void check_host(const Host& host, const std::string& network) {
 void check_link(const Link& link, const std::string& who, const std::string& network) {
   require(std::isfinite(link.gbit) && link.gbit > 0, network,
           fmt::format("{}: gbit must be above 0, got {}", who, link.gbit));
+  require(link.gbit >= kLeastGbit && link.gbit <= kMostGbit, network,
+          fmt::format("{}: gbit must be from {:g} (1 bit/s) to {:g}, got {}", who, kLeastGbit, kMostGbit,
+                      link.gbit));
   require(std::isfinite(link.latency_ms) && link.latency_ms >= 0, network,
           fmt::format("{}: latency_ms must not be negative, got {}", who, link.latency_ms));
   require(std::isfinite(link.jitter_ms) && link.jitter_ms >= 0 && link.jitter_ms <= link.latency_ms, network,
@@ -134,7 +140,25 @@ int Topology::find(std::string_view host) const {
 Topology Topology::scaled(double factor) const {
   if (!std::isfinite(factor) || factor <= 0) throw ConfigError("--scale must be above 0, got {}", factor);
   Topology result = *this;
-  for (Link& each : result.links_) each.gbit /= factor;
+  double slowest = kMostGbit, fastest = kLeastGbit;
+  for (int from = 0; from < size(); ++from) {
+    for (int to = 0; to < size(); ++to) {
+      // Nobody uses the link of a lone device to itself.
+      if (from == to && hosts_[static_cast<size_t>(from)].devices == 1) continue;
+      double& gbit = result.links_[static_cast<size_t>(from) * hosts_.size() + static_cast<size_t>(to)].gbit;
+      slowest = std::min(slowest, gbit);
+      fastest = std::max(fastest, gbit);
+      gbit /= factor;
+    }
+  }
+  if (slowest / factor < kLeastGbit || fastest / factor > kMostGbit) {
+    throw ConfigError(
+        "--scale {} makes rates of {:.3g} to {:.3g} Gbit/s of network {}; they have to stay between 1 bit/s "
+        "and "
+        "{:.0f} Gbit/s: take a scale from {:.3g} to {:.3g}",
+        factor, slowest / factor, fastest / factor, name_, kMostGbit, fastest / kMostGbit,
+        slowest / kLeastGbit);
+  }
   return result;
 }
 

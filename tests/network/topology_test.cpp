@@ -61,6 +61,24 @@ TEST(ClusterFile, SaysHostsAndBothDirections) {
   EXPECT_EQ(two.scaled(10).link(0, 1).latency_ms, 30);
 }
 
+TEST(ClusterFile, ScalesKeepRatesWithinReason) {
+  const Topology two = from_toml(kTwo, "two.toml");  // 0.25 Gbit/s to the 100 inside of host a
+  for (const double scale : {1e300, 3e8, 9e-5, 1e-300})
+    expect_complaint([&] { two.scaled(scale); }, {"--scale", "1 bit/s", "0.0001 to 2.5e+08"});
+  EXPECT_NO_THROW(two.scaled(2.4e8));
+  EXPECT_NO_THROW(two.scaled(1.1e-4));
+  expect_complaint([&] { two.scaled(0); }, {"above 0"});
+  EXPECT_EQ(two.scaled(3).link(1, 1), network::kMemory) << "nobody uses it";
+  const auto with_rate = [&](const char* rate) {
+    std::string text = kTwo;
+    text.replace(text.find("gbit = 0.5"), 10, std::string("gbit = ") + rate);
+    return from_toml(text, "two.toml");
+  };
+  for (const char* rate : {"1e300", "1.1e6", "1e-10"})
+    expect_complaint([&] { with_rate(rate); }, {"link from a to b", "gbit", "1 bit/s"});
+  EXPECT_EQ(with_rate("1e6").link(0, 1).gbit, 1e6);
+}
+
 TEST(ClusterFile, HostsCountBeforeRegions) {
   const std::string hosts = R"(
 [[host]]

@@ -1,7 +1,7 @@
 #include "syncopate/sim/pipeline.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -16,6 +16,13 @@ void check_pipeline(const Pipeline& pipeline, const network::Topology& topology)
     throw ConfigError("a pipeline needs one stage and one device or more");
   if (pipeline.micro_batches < 1 || !(pipeline.micro_batch > 0))
     throw ConfigError("a pipeline needs one micro-batch with an example or more");
+  for (const auto& bits : {pipeline.forward_bits, pipeline.backward_bits}) {
+    const bool all = bits.size() + 1 == pipeline.stages.size() &&
+                     std::all_of(bits.begin(), bits.end(), [&](const std::vector<double>& cut) {
+                       return cut.size() == pipeline.stages.front().size();
+                     });
+    if (!bits.empty() && !all) throw ConfigError("a pipeline's bits need a number for each cut and replica");
+  }
   std::set<int> seen;
   for (const auto& stage : pipeline.stages) {
     if (stage.size() != pipeline.stages.front().size())
@@ -37,7 +44,7 @@ struct Stage {
 
 std::vector<Stage> stages_of(const Pipeline& pipeline, const Profile& profile) {
   const std::vector<size_t> counts =
-      pipeline.layers.empty() ? balanced_layers(profile, pipeline.stages.size()) : pipeline.layers;
+      pipeline.layers.empty() ? balanced_layers(profile.layers, pipeline.stages.size()) : pipeline.layers;
   if (counts.size() != pipeline.stages.size() ||
       std::accumulate(counts.begin(), counts.end(), size_t{0}) != profile.layers.size())
     throw ConfigError("the stages' layers must be the model's {}, each once", profile.layers.size());
@@ -77,7 +84,8 @@ class Player {
     for (size_t stage = 0; stage < depth_; ++stage) {
       for (size_t replica = 0; replica < replicas_; ++replica) {
         const int actor = rank(stage, replica);
-        compute(actor, stages_[stage].parameters / all_parameters() * time_.update_s * slow(stage, replica));
+        compute(actor, stages_[stage].parameters / all_parameters() * (time_.update_s + time_.other_s) *
+                           slow(stage, replica));
         mark(actor);
       }
     }
@@ -127,14 +135,18 @@ class Player {
 
   void write_pipeline(size_t replica) {
     const auto many = static_cast<size_t>(pipeline_.micro_batches);
-    const double bytes_of = pipeline_.micro_batch * pipeline_.activation_bits / 32;
     // What crosses each cut, by micro-batch: activations on, their gradients back.
     std::vector<std::vector<int>> on(depth_ - 1), back(depth_ - 1);
     for (size_t cut = 0; cut + 1 < depth_; ++cut) {
-      const double bytes = std::max(1.0, stages_[cut].output_bytes * bytes_of);
+      const auto bytes = [&](const std::vector<std::vector<double>>& bits) {
+        const double each = bits.empty() ? pipeline_.activation_bits : bits[cut][replica];
+        return std::max(1.0, stages_[cut].output_bytes * pipeline_.micro_batch * each / 32);
+      };
       for (size_t micro = 0; micro < many; ++micro) {
-        on[cut].push_back(engine_.message(rank(cut, replica), rank(cut + 1, replica), bytes));
-        back[cut].push_back(engine_.message(rank(cut + 1, replica), rank(cut, replica), bytes));
+        on[cut].push_back(
+            engine_.message(rank(cut, replica), rank(cut + 1, replica), bytes(pipeline_.forward_bits)));
+        back[cut].push_back(
+            engine_.message(rank(cut + 1, replica), rank(cut, replica), bytes(pipeline_.backward_bits)));
       }
     }
     for (size_t stage = 0; stage < depth_; ++stage) {
@@ -221,31 +233,35 @@ class Player {
 
 }  // namespace
 
-std::vector<size_t> balanced_layers(const Profile& profile, size_t stages) {
-  const size_t layers = profile.layers.size();
-  if (stages > layers)
-    throw ConfigError("{} stages are more than the model's {} layers; take fewer", stages, layers);
-  // best[s][n]: the longest stage where the first n layers are in s stages.
-  std::vector<double> sums(layers + 1);
-  for (size_t i = 0; i < layers; ++i) sums[i + 1] = sums[i] + profile.layers[i].share;
-  std::vector<std::vector<double>> best(stages + 1, std::vector<double>(layers + 1, INFINITY));
-  std::vector<std::vector<size_t>> from(stages + 1, std::vector<size_t>(layers + 1));
-  best[0][0] = 0;
+std::vector<size_t> balanced_layers(const std::vector<LayerProfile>& layers, size_t stages) {
+  const size_t depth = layers.size();
+  if (stages > depth) {
+    throw ConfigError("{} stages are more than the model's {} layer{}; take {} or fewer", stages, depth,
+                      depth == 1 ? "" : "s", depth);
+  }
+  std::vector<double> until{0};
+  for (const LayerProfile& layer : layers) until.push_back(until.back() + layer.share);
+  // best[s][k]: the slowest of s stages that hold the first k layers.
+  const size_t columns = depth + 1;
+  std::vector<double> best((stages + 1) * columns, std::numeric_limits<double>::infinity());
+  std::vector<size_t> cut(best.size(), 0);
+  best[0] = 0;
   for (size_t s = 1; s <= stages; ++s) {
-    for (size_t n = s; n <= layers; ++n) {
-      for (size_t m = s - 1; m < n; ++m) {
-        const double longest = std::max(best[s - 1][m], sums[n] - sums[m]);
-        if (longest < best[s][n]) {
-          best[s][n] = longest;
-          from[s][n] = m;
+    for (size_t k = s; k <= depth - (stages - s); ++k) {
+      const size_t here = s * columns + k;
+      for (size_t from = s - 1; from < k; ++from) {
+        const double slowest = std::max(best[(s - 1) * columns + from], until[k] - until[from]);
+        if (slowest < best[here] - 1e-12) {  // of equals the first, whatever rounding says
+          best[here] = slowest;
+          cut[here] = from;
         }
       }
     }
   }
   std::vector<size_t> counts(stages);
-  for (size_t s = stages, n = layers; s > 0; --s) {
-    counts[s - 1] = n - from[s][n];
-    n = from[s][n];
+  for (size_t s = stages, k = depth; s > 0; --s) {
+    counts[s - 1] = k - cut[s * columns + k];
+    k = cut[s * columns + k];
   }
   return counts;
 }

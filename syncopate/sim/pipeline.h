@@ -17,8 +17,10 @@ struct Pipeline {
   int64_t micro_batches = 1;     ///< of each pipeline, in an iteration
   double micro_batch = 1;        ///< examples
   double activation_bits = 32;   ///< per number, between stages
-  double gradient_bits = 32;     ///< per number, between replicas of a stage
-  bool gpipe = false;            ///< all forward passes first, instead of one forward, one backward
+  /// The same by cut and replica, activations and their gradients; empty: activation_bits everywhere.
+  std::vector<std::vector<double>> forward_bits{}, backward_bits{};
+  double gradient_bits = 32;  ///< per number, between replicas of a stage
+  bool gpipe = false;         ///< all forward passes first, instead of one forward, one backward
 };
 
 struct PipelinePrediction {
@@ -35,7 +37,7 @@ struct PipelinePrediction {
 
 /// How many layers each stage gets so that the longest stage is as short as it can be. Throws ConfigError for
 /// more stages than layers.
-std::vector<size_t> balanced_layers(const Profile& profile, size_t stages);
+std::vector<size_t> balanced_layers(const std::vector<LayerProfile>& layers, size_t stages);
 
 /// Plays an iteration out: the schedule, activations and their gradients between stages, then the sums over
 /// the replicas of each stage, every device with an equal share of them. Throws ConfigError for a pipeline

@@ -58,11 +58,11 @@ TEST(Pipeline, SumsOverReplicasComeBehind) {
 
 TEST(Pipeline, BalancesLayersByTheirTime) {
   Profile profile = four_layers();
-  EXPECT_EQ(balanced_layers(profile, 2), (std::vector<size_t>{2, 2}));
+  EXPECT_EQ(balanced_layers(profile.layers, 2), (std::vector<size_t>{2, 2}));
   profile.layers[0].share = 0.7;
   for (int i = 1; i < 4; ++i) profile.layers[static_cast<size_t>(i)].share = 0.1;
-  EXPECT_EQ(balanced_layers(profile, 2), (std::vector<size_t>{1, 3}));
-  EXPECT_THROW(balanced_layers(profile, 5), ConfigError);
+  EXPECT_EQ(balanced_layers(profile.layers, 2), (std::vector<size_t>{1, 3}));
+  EXPECT_THROW(balanced_layers(profile.layers, 5), ConfigError);
 }
 
 TEST(Pipeline, ManyDevicesTakeFewEvents) {

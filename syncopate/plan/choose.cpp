@@ -2,19 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
 #include "syncopate/plan/board.h"
+#include "syncopate/plan/room.h"
+#include "syncopate/plan/words.h"
 
 namespace syncopate::plan {
 namespace {
 
 /// So few devices that every shape can be searched.
 constexpr int kFew = 16;
+/// Of a stage: they are paired with those of the next (matching.cpp).
+constexpr int kMostReplicas = 1024;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 std::vector<double> device_speed(const network::Topology& topology) {
@@ -44,6 +50,27 @@ class Chooser {
     return best;
   }
 
+  int fewest() const {
+    if (std::any_of(memory_.begin(), memory_.end(), [](double each) { return each == 0; })) return 0;
+    double weights = 0;
+    for (const Memory& each : memory_of(request_.job, split_of(1), 1, 1))
+      weights += each.weights + each.gradients + each.optimizer;
+    std::vector<double> sorted = memory_;
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    double room = 0;
+    for (int count = 1; count <= pairs_.devices(); ++count) {
+      room += sorted[static_cast<size_t>(count - 1)];
+      if (room < weights) continue;
+      for (int p = 1; p <= std::min(count, request_.job.depth()); ++p) {
+        if (count % p != 0 || !request_.job.divides(count / p, 1)) continue;
+        for (const int m : micro_batches(p, count / p)) {
+          if (request_.job.divides(count / p, m) && fits({p, count / p, m})) return count;
+        }
+      }
+    }
+    return 0;
+  }
+
  private:
   struct Rough {
     Shape shape;
@@ -53,29 +80,67 @@ class Chooser {
 
   double budget(double share) const { return request_.effort.budget_s * share; }
 
-  /// A problem with only the devices that can hold any of its stages; none where they are too few.
-  std::optional<Problem> problem_of(const Shape& shape, const Coding& gradient,
-                                    std::vector<int>* kept) const {
-    const std::vector<Memory> needs = memory_of(request_.job, split_layers(request_.job, shape.stages),
-                                                shape.replicas, shape.micro_batches);
-    double most = 0;
-    for (const Memory& each : needs) most = std::max(most, each.total());
-    kept->clear();
+  const std::vector<int>& split_of(int stages) const {
+    const auto [found, is_new] = splits_.try_emplace(stages);
+    if (is_new) found->second = split_layers(request_.job, stages);
+    return found->second;
+  }
+
+  Room room_of(const Shape& shape) const {
+    Room room{.has = memory_};
+    for (const Memory& each :
+         memory_of(request_.job, split_of(shape.stages), shape.replicas, shape.micro_batches))
+      room.needs.push_back(each.total());
+    return room;
+  }
+
+  bool fits(const Shape& shape) const { return !shortage(room_of(shape), shape.replicas).any(); }
+
+  std::vector<int> devices_with(double bytes) const {
+    std::vector<int> kept;
     for (int device = 0; device < pairs_.devices(); ++device) {
       const double has = memory_[static_cast<size_t>(device)];
-      if (has == 0 || most <= has) kept->push_back(device);
+      if (has == 0 || has >= bytes) kept.push_back(device);
     }
-    if (static_cast<int>(kept->size()) < shape.stages * shape.replicas) return std::nullopt;
-    if (static_cast<int>(kept->size()) == pairs_.devices())
+    return kept;
+  }
+
+  /// A problem with these devices alone.
+  Problem problem_of(const Shape& shape, const Coding& gradient, const std::vector<int>& kept) const {
+    if (static_cast<int>(kept.size()) == pairs_.devices())
       return make_problem(request_.job, pairs_, speed_, shape, request_.codings, gradient, request_.overlap);
-    Pairs pairs(static_cast<int>(kept->size()));
+    Pairs pairs(static_cast<int>(kept.size()));
     std::vector<double> speed;
     for (int a = 0; a < pairs.devices(); ++a) {
-      speed.push_back(speed_[static_cast<size_t>((*kept)[static_cast<size_t>(a)])]);
+      speed.push_back(speed_[static_cast<size_t>(kept[static_cast<size_t>(a)])]);
       for (int b = 0; b < pairs.devices(); ++b)
-        pairs.at(a, b) = pairs_.at((*kept)[static_cast<size_t>(a)], (*kept)[static_cast<size_t>(b)]);
+        pairs.at(a, b) = pairs_.at(kept[static_cast<size_t>(a)], kept[static_cast<size_t>(b)]);
     }
     return make_problem(request_.job, pairs, speed, shape, request_.codings, gradient, request_.overlap);
+  }
+
+  /// The best layout in which every device holds its stage. None of a shape that does not fit.
+  std::optional<Choice> choice_of(const Shape& shape, const Coding& gradient, Effort effort) const {
+    Room room = room_of(shape);
+    if (shortage(room, shape.replicas).any()) return std::nullopt;
+    const std::vector<int> for_all = devices_with(room.most()), for_some = devices_with(room.least());
+    const bool enough = static_cast<int>(for_all.size()) >= shape.stages * shape.replicas;
+    const bool uneven = for_some.size() > for_all.size();
+    if (enough && uneven) effort.budget_s /= 2;
+    std::optional<Choice> best;
+    if (enough)
+      best = in_full(shape, gradient, search(problem_of(shape, gradient, for_all), effort), for_all);
+    if (uneven) {
+      // Devices that hold some stages only: the search does not know memory, so its layout is made to fit.
+      const Problem problem = problem_of(shape, gradient, for_some);
+      room.has.clear();
+      for (const int device : for_some) room.has.push_back(memory_[static_cast<size_t>(device)]);
+      const Found free = search(problem, effort);
+      Choice choice = in_full(shape, gradient, fitted(problem, room, free.layout, effort), for_some);
+      choice.found.moves += free.moves;
+      if (!best || choice.found.cost.total_s < best->found.cost.total_s) best = std::move(choice);
+    }
+    return best;
   }
 
   /// The problem of all devices, with a layout found among those kept.
@@ -96,32 +161,57 @@ class Chooser {
     const bool rough = effort.share == 0;  // the fewest bits stand for all
     for (size_t k = rough ? count - 1 : 0; k < count; ++k) {
       const Coding& gradient = request_.codings.gradient[k];
-      std::vector<int> kept;
-      const std::optional<Problem> problem = problem_of(shape, gradient, &kept);
-      if (!problem) break;
       Effort part = effort;
       part.budget_s /= static_cast<double>(count);
       part.share /= static_cast<double>(count);
-      Choice choice = in_full(shape, gradient, search(*problem, part), kept);
+      std::optional<Choice> choice = choice_of(shape, gradient, part);
+      if (!choice) break;
       // More bits where fewer gain nothing.
-      if (!best || choice.found.cost.total_s < best->found.cost.total_s * (1 - 1e-3))
+      if (!best || choice->found.cost.total_s < best->found.cost.total_s * (1 - 1e-3))
         best = std::move(choice);
     }
     if (!best) too_little_memory(shape);
     return *best;
   }
 
+  /// "4 stages x 1 replica: 4 devices need 17 GB or more, and 2 have as much".
+  std::string lack(const Shape& shape) const {
+    const Shortage lack = shortage(room_of(shape), shape.replicas);
+    return fmt::format("{} x {}: {} {} {}{}, and {} {} as much", plural(shape.stages, "stage"),
+                       plural(shape.replicas, "replica"), plural(lack.places, "device"),
+                       lack.places == 1 ? "needs" : "need", bytes_for_people(lack.bytes),
+                       lack.places > shape.replicas ? " or more" : "", lack.devices,
+                       lack.devices == 1 ? "has" : "have");
+  }
+
   [[noreturn]] void too_little_memory(const Shape& shape) const {
-    const std::vector<Memory> needs = memory_of(request_.job, split_layers(request_.job, shape.stages),
-                                                shape.replicas, shape.micro_batches);
-    double most = 0;
-    for (const Memory& each : needs) most = std::max(most, each.total());
-    throw ConfigError(
-        "the model does not fit: {} x {} needs {} on each of {} devices, and too few of network {} have as "
-        "much; "
-        "take more stages, a smaller batch or devices with more memory",
-        shape.stages, shape.replicas, bytes_for_people(most), shape.stages * shape.replicas,
-        request_.topology.name());
+    throw ConfigError("the model does not fit on network {} in {}; {}", request_.topology.name(), lack(shape),
+                      remedy());
+  }
+
+  /// Another shape of all devices, or of some, that fits; else what could make one fit.
+  std::string remedy() const {
+    const int devices = pairs_.devices();
+    for (const bool all : {true, false}) {
+      for (int p = 1; p <= std::min(devices, request_.job.depth()); ++p) {
+        for (int d = devices / p; d >= 1; --d) {
+          if ((p * d == devices) != all || d > kMostReplicas || !request_.job.divides(d, 1)) continue;
+          for (const int m : micro_batches(p, d)) {
+            if (!request_.job.divides(d, m) || !fits({p, d, m})) continue;
+            return all ? fmt::format("{} x {} does", plural(p, "stage"), plural(d, "replica"))
+                       : "--stages auto --replicas auto finds a shape that does";
+          }
+        }
+      }
+    }
+    return no_shape_helps();
+  }
+
+  std::string no_shape_helps() const {
+    const bool batch_counts = std::any_of(request_.job.layers.begin(), request_.job.layers.end(),
+                                          [](const auto& layer) { return layer.activation_bytes > 0; });
+    return batch_counts ? "take devices with more memory, more of them, or a smaller batch"
+                        : "take devices with more memory, or more of them";
   }
 
   std::vector<int> sizes(int most, bool all) const {
@@ -151,47 +241,43 @@ class Chooser {
     const std::vector<int> stages = request_.stages ? std::vector<int>{*request_.stages}
                                                     : sizes(std::min(devices, request_.job.depth()), all);
     std::vector<Shape> shapes;
-    bool divisible = false;
+    std::optional<Shape> leanest;  // the fullest device of which needs least
+    double least = std::numeric_limits<double>::infinity();
+    bool too_many = false;
     for (const int p : stages) {
       const std::vector<int> replicas =
           request_.replicas ? std::vector<int>{*request_.replicas} : sizes(devices / p, all);
       for (const int d : replicas) {
         if (p * d > devices) continue;
+        if (d > kMostReplicas) {
+          too_many = true;
+          continue;
+        }
         for (const int m : micro_batches(p, d)) {
           if (!request_.job.divides(d, m)) continue;
-          divisible = true;
-          if (fits({p, d, m})) shapes.push_back({p, d, m});
+          const Room room = room_of({p, d, m});
+          if (!shortage(room, d).any()) shapes.push_back({p, d, m});
+          if (!leanest || room.most() < least) {
+            leanest = {p, d, m};
+            least = room.most();
+          }
         }
       }
     }
-    if (!divisible) {
-      throw ConfigError("a batch of {} does not divide among {} replicas of {} micro-batches; choose others",
-                        request_.job.global_batch, request_.replicas.value_or(1),
-                        request_.micro_batches.value_or(1));
+    if (!shapes.empty()) return shapes;
+    if (!leanest && too_many) {
+      throw ConfigError("a stage has {} replicas at most, got {}; take more stages", kMostReplicas,
+                        request_.replicas.value_or(kMostReplicas + 1));
     }
-    if (shapes.empty()) {
-      if (request_.stages && request_.replicas)
-        too_little_memory({*request_.stages, *request_.replicas,
-                           request_.micro_batches.value_or(*request_.stages == 1 ? 1024 : 1)});
-      const double roomiest = *std::max_element(memory_.begin(), memory_.end());
-      throw ConfigError(
-          "the model fits on no devices of network {}: the roomiest has {}, and its largest layer needs {}; "
-          "take "
-          "devices with more memory, or a smaller batch",
-          request_.topology.name(), bytes_for_people(roomiest), bytes_for_people(least_memory(request_.job)));
+    if (!leanest) {
+      throw ConfigError("a batch of {} does not divide among {} of {}; choose others",
+                        request_.job.global_batch, plural(request_.replicas.value_or(1), "replica"),
+                        plural(request_.micro_batches.value_or(1), "micro-batch"));
     }
-    return shapes;
-  }
-
-  bool fits(const Shape& shape) const {
-    std::vector<int> kept;
-    const std::vector<Memory> needs = memory_of(request_.job, split_layers(request_.job, shape.stages),
-                                                shape.replicas, shape.micro_batches);
-    double most = 0;
-    for (const Memory& each : needs) most = std::max(most, each.total());
-    const auto room =
-        std::count_if(memory_.begin(), memory_.end(), [&](double has) { return has == 0 || has >= most; });
-    return room >= shape.stages * shape.replicas;
+    if (request_.stages && request_.replicas) too_little_memory(*leanest);
+    throw ConfigError("the model fits on no devices of network {}; least is needed in {}; {}",
+                      request_.topology.name(), lack(*leanest),
+                      request_.stages || request_.replicas ? remedy() : no_shape_helps());
   }
 
   /// Compute alone, on the fastest device, and nothing sent.
@@ -268,6 +354,7 @@ class Chooser {
   const Request& request_;
   Pairs pairs_;
   std::vector<double> speed_, memory_;
+  mutable std::map<int, std::vector<int>> splits_{};
 };
 
 }  // namespace
@@ -283,6 +370,8 @@ std::vector<double> device_memory(const Request& request) {
 }
 
 Choice choose(const Request& request) { return Chooser(request).best(); }
+
+int fewest_devices(const Request& request) { return Chooser(request).fewest(); }
 
 double one_device_cost(const Request& request) {
   const std::vector<double> speed = device_speed(request.topology), memory = device_memory(request);

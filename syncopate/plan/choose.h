@@ -17,6 +17,9 @@ Choice choose(const Request& request);
 /// Bytes of each device; 0: not known.
 std::vector<double> device_memory(const Request& request);
 
+/// The fewest devices that hold the model and a batch, over all shapes; 0: memory is not known.
+int fewest_devices(const Request& request);
+
 /// What the fastest device that holds the model takes alone for the same batch; 0: none does.
 double one_device_cost(const Request& request);
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 
 #include "syncopate/base/error.h"
 #include "syncopate/sim/measured_for.h"
+#include "syncopate/sim/pipeline.h"
 
 namespace syncopate::plan {
 namespace {
@@ -59,36 +58,11 @@ Job job_from_profile(const sim::Profile& profile, int64_t global_batch) {
 }
 
 std::vector<int> split_layers(const Job& job, int stages) {
-  const int depth = job.depth();
-  if (stages > depth) {
-    throw ConfigError("{} stages are more than the model's {} layer{}; take {} or fewer", stages, depth,
-                      depth == 1 ? "" : "s", depth);
-  }
-  std::vector<double> until{0};
-  for (const sim::LayerProfile& layer : job.layers) until.push_back(until.back() + layer.share);
-  // best[s][k]: the slowest of s stages that hold the first k layers.
-  const auto columns = static_cast<size_t>(depth) + 1, rows = static_cast<size_t>(stages) + 1;
-  std::vector<double> best(rows * columns, std::numeric_limits<double>::infinity());
-  std::vector<int> cut(best.size(), 0);
-  best[0] = 0;
-  for (int s = 1; s <= stages; ++s) {
-    for (int k = s; k <= depth - (stages - s); ++k) {
-      const size_t here = static_cast<size_t>(s) * columns + static_cast<size_t>(k);
-      for (int from = s - 1; from < k; ++from) {
-        const double slowest =
-            std::max(best[static_cast<size_t>(s - 1) * columns + static_cast<size_t>(from)],
-                     until[static_cast<size_t>(k)] - until[static_cast<size_t>(from)]);
-        if (slowest < best[here] - 1e-12) {
-          best[here] = slowest;
-          cut[here] = from;
-        }
-      }
-    }
-  }
-  std::vector<int> split(static_cast<size_t>(stages));
-  for (int s = stages, k = depth; s > 0; --s) {
-    k = cut[static_cast<size_t>(s) * columns + static_cast<size_t>(k)];
-    split[static_cast<size_t>(s - 1)] = k;
+  std::vector<int> split;
+  int next = 0;
+  for (const size_t count : sim::balanced_layers(job.layers, static_cast<size_t>(stages))) {
+    split.push_back(next);
+    next += static_cast<int>(count);
   }
   return split;
 }
@@ -111,15 +85,6 @@ std::vector<Memory> memory_of(const Job& job, const std::vector<int>& split, int
     all.push_back(memory);
   }
   return all;
-}
-
-double least_memory(const Job& job) {
-  double most = 0;
-  for (const sim::LayerProfile& layer : job.layers) {
-    most = std::max(most, (2 * kBytes + job.optimizer_bytes) * static_cast<double>(layer.parameters) +
-                              layer.activation_bytes * (job.global_batch > 0 ? 1 : 0));
-  }
-  return most;
 }
 
 Codings codings(const std::optional<sim::Profile>& profile, int forward_bits, int backward_bits,

@@ -46,9 +46,6 @@ struct Memory {
 /// All micro-batches of a pipeline are kept until they return (GPipe); without one, a single one is.
 std::vector<Memory> memory_of(const Job& job, const std::vector<int>& split, int replicas, int micro_batches);
 
-/// The least that a device needs for anything of it: one layer and one example.
-double least_memory(const Job& job);
-
 struct Shape {
   int stages = 1, replicas = 1, micro_batches = 1;
   bool operator==(const Shape&) const = default;

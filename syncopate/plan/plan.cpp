@@ -1,15 +1,10 @@
 #include "syncopate/plan/plan.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
 #include <set>
 
-#include "syncopate/base/error.h"
-#include "syncopate/base/rng.h"
-#include "syncopate/base/text.h"
 #include "syncopate/plan/choose.h"
+#include "syncopate/sim/pipeline.h"
 
 namespace syncopate::plan {
 namespace {
@@ -17,37 +12,45 @@ namespace {
 constexpr int kRandomLayouts = 2000;
 constexpr int kShuffles = 100;
 
-/// As much precision as leaves a cut as fast: what is not the slowest link has time to spare.
-std::vector<std::vector<Coding>> relaxed(const Problem& problem, const Layout& layout, bool forward) {
-  const std::vector<Coding>& choices = forward ? problem.forward : problem.backward;
-  std::vector<std::vector<Coding>> all;
+/// As much precision as leaves a cut as fast: what is not the slowest link has time to spare, forward first.
+void relax(Plan& plan) {
+  const Problem& problem = plan.problem;
   for (int stage = 0; stage + 1 < problem.stages; ++stage) {
     const double gb = problem.cut_gb[static_cast<size_t>(stage)];
-    const auto pair = [&](int replica) -> const Pair& {
-      const int here = layout.at(stage, replica), next = layout.at(stage + 1, replica);
-      return forward ? problem.pairs.at(here, next) : problem.pairs.at(next, here);
+    struct Way {
+      const Pair* pair;
+      const Coding* coding;
+      double busy(const Coding& with, double gb) const { return busy_s(with, gb, pair->s_per_gb); }
+      double through(const Coding& with, double gb) const { return pair->delay_s + busy(with, gb); }
     };
-    const auto through = [&](const Coding& coding, int replica) {
-      return pair(replica).delay_s + busy_s(coding, gb, pair(replica).s_per_gb);
-    };
-    double slowest = 0, busiest = 0;
+    std::vector<Way> there, back;
+    double slowest = 0, busiest_there = 0, busiest_back = 0;
     for (int replica = 0; replica < problem.replicas; ++replica) {
-      const Coding& coding = fastest(choices, pair(replica).s_per_gb);
-      slowest = std::max(slowest, through(coding, replica));
-      busiest = std::max(busiest, busy_s(coding, gb, pair(replica).s_per_gb));
+      const int here = plan.layout.at(stage, replica), next = plan.layout.at(stage + 1, replica);
+      const Pair &on = problem.pairs.at(here, next), &home = problem.pairs.at(next, here);
+      there.push_back({&on, &fastest(problem.forward, on.s_per_gb)});
+      back.push_back({&home, &fastest(problem.backward, home.s_per_gb)});
+      slowest = std::max(slowest, there.back().through(*there.back().coding, gb) +
+                                      back.back().through(*back.back().coding, gb));
+      busiest_there = std::max(busiest_there, there.back().busy(*there.back().coding, gb));
+      busiest_back = std::max(busiest_back, back.back().busy(*back.back().coding, gb));
     }
-    all.emplace_back();
-    for (int replica = 0; replica < problem.replicas; ++replica) {
-      const Coding* most = &fastest(choices, pair(replica).s_per_gb);
+    // A message and its answer are waited for together: what one direction takes, the other no longer has.
+    const auto relaxed = [&](Way& way, const Way& other, const std::vector<Coding>& choices, double busiest) {
       for (const Coding& coding : choices) {
-        if (coding.bits > most->bits && through(coding, replica) <= slowest &&
-            busy_s(coding, gb, pair(replica).s_per_gb) <= busiest)
-          most = &coding;
+        if (coding.bits > way.coding->bits && way.busy(coding, gb) <= busiest &&
+            way.through(coding, gb) + other.through(*other.coding, gb) <= slowest)
+          way.coding = &coding;
       }
-      all.back().push_back(*most);
+      return *way.coding;
+    };
+    plan.forward.emplace_back();
+    plan.backward.emplace_back();
+    for (size_t k = 0; k < there.size(); ++k) {
+      plan.forward.back().push_back(relaxed(there[k], back[k], problem.forward, busiest_there));
+      plan.backward.back().push_back(relaxed(back[k], there[k], problem.backward, busiest_back));
     }
   }
-  return all;
 }
 
 std::vector<Traffic> traffic_of(const Plan& plan) {
@@ -75,27 +78,39 @@ std::vector<Traffic> traffic_of(const Plan& plan) {
   return all;
 }
 
-double fullest(const std::vector<Memory>& memory) {
-  double most = 0;
-  for (const Memory& each : memory) most = std::max(most, each.total());
-  return most;
+std::vector<std::vector<double>> bits_of(const std::vector<std::vector<Coding>>& cuts) {
+  std::vector<std::vector<double>> all;
+  for (const std::vector<Coding>& cut : cuts) {
+    all.emplace_back();
+    for (const Coding& coding : cut) all.back().push_back(coding.bits);
+  }
+  return all;
 }
 
-/// The fewest devices that hold a replica of the model, the roomiest first; 0 where memory is not known.
-int fewest_devices(const Request& request, const std::vector<double>& memory) {
-  if (std::any_of(memory.begin(), memory.end(), [](double each) { return each == 0; })) return 0;
-  std::vector<double> sorted = memory;
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  const int most = std::min(request.job.depth(), static_cast<int>(sorted.size()));
-  for (int devices = 1; devices <= most; ++devices) {
-    const std::vector<int> split = split_layers(request.job, devices);
-    const double room = sorted[static_cast<size_t>(devices - 1)];
-    // With as small batches as there can be: in a pipeline they are cut by replicas only.
-    const int finest = request.job.global_batch > 0 ? static_cast<int>(request.job.global_batch) : 1;
-    if (fullest(memory_of(request.job, split, devices == 1 ? 1 : finest, devices == 1 ? finest : 1)) <= room)
-      return devices;
+/// The iteration event by event; 0 where no profile says what it is made of, or it would take long.
+double played_out(const Plan& plan) {
+  const Job& job = plan.request.job;
+  if (!job.profile || !plan.request.overlap) return 0;
+  const double stages = plan.shape.stages, replicas = plan.shape.replicas;
+  const double messages = 2 * replicas * ((stages - 1) * plan.shape.micro_batches + stages * (replicas - 1));
+  constexpr double kMost = 200'000;
+  if (messages > kMost) return 0;
+  sim::Profile profile = *job.profile;
+  profile.layers = job.layers;
+  sim::Pipeline pipeline{.micro_batches = plan.shape.micro_batches,
+                         .micro_batch = job.examples() / replicas / plan.shape.micro_batches,
+                         .forward_bits = bits_of(plan.forward),
+                         .backward_bits = bits_of(plan.backward),
+                         .gradient_bits = plan.problem.gradient.bits,
+                         .gpipe = true};
+  for (int stage = 0; stage < plan.shape.stages; ++stage) {
+    const auto first = plan.layout.device.begin() + stage * plan.shape.replicas;
+    pipeline.stages.emplace_back(first, first + plan.shape.replicas);
+    const auto s = static_cast<size_t>(stage);
+    const int end = s + 1 < plan.split.size() ? plan.split[s + 1] : job.depth();
+    pipeline.layers.push_back(static_cast<size_t>(end - plan.split[s]));
   }
-  return 0;
+  return sim::predict_pipeline(pipeline, profile, plan.request.topology).iteration_s;
 }
 
 void price(Plan& plan) {
@@ -121,16 +136,14 @@ Plan make_plan(const Request& request) {
   plan.moves = choice.found.moves;
   plan.split = split_layers(request.job, plan.shape.stages);
   plan.memory = memory_of(request.job, plan.split, plan.shape.replicas, plan.shape.micro_batches);
-  plan.forward = relaxed(plan.problem, plan.layout, true);
-  plan.backward = relaxed(plan.problem, plan.layout, false);
+  relax(plan);
   plan.traffic = traffic_of(plan);
   plan.random_s = random_cost(plan.problem, kRandomLayouts, request.effort.seed);
   plan.region_blind_s = region_blind_cost(plan.problem, request.topology, kShuffles, request.effort.seed);
 
-  const std::vector<double> memory = device_memory(request);
-  plan.fewest_devices = fewest_devices(request, memory);
-  plan.fits_one_device = plan.fewest_devices <= 1;
+  plan.fewest_devices = fewest_devices(request);
   if (request.job.profile || request.job.compute_s > 0) plan.one_device_s = one_device_cost(request);
+  plan.played_out_s = played_out(plan);
   price(plan);
   return plan;
 }

@@ -44,8 +44,8 @@ struct Plan {
   double random_s = 0;        ///< mean of 2,000 random layouts
   double region_blind_s = 0;  ///< mean over shuffled hosts, pairs and order the best
   double one_device_s = 0;    ///< the fastest device alone; 0: not known
-  bool fits_one_device = true;
-  int fewest_devices = 0;               ///< that hold the model; 0: not known
+  double played_out_s = 0;    ///< the same iteration, event by event (sim/pipeline.h); 0: not played
+  int fewest_devices = 0;     ///< that hold the model and a batch, of any shape; 0: not known
   double epoch_s = 0, epoch_price = 0;  ///< 0: not known
   int64_t moves = 0;
 };

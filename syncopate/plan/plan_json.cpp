@@ -1,4 +1,6 @@
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,11 +11,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Four digits behind the first suffice, and a sum of parts still looks like their sum.
+/// Seven digits, so that the sum of rounded parts looks like the rounded sum.
 double rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 6);
-  return std::round(value / unit) * unit;
+  const std::string text = fmt::format("{:.7g}", value);
+  double result = value;
+  std::from_chars(text.data(), text.data() + text.size(), result);
+  return result;
 }
 
 Json known(double value) { return value > 0 ? Json(rounded(value)) : Json(nullptr); }
@@ -83,6 +86,7 @@ Json to_json(const Plan& plan) {
             {"random_s", rounded(plan.random_s)},
             {"region_blind_s", rounded(plan.region_blind_s)},
             {"one_device_s", known(plan.one_device_s)},
+            {"played_out_s", known(plan.played_out_s)},
             {"micro_batches", plan.shape.micro_batches}};
   if (plan.request.job.global_batch > 0) json["global_batch"] = plan.request.job.global_batch;
   if (!plan.request.job.name.empty()) json["model"] = plan.request.job.name;

@@ -6,6 +6,7 @@
 
 #include "syncopate/base/text.h"
 #include "syncopate/plan/plan.h"
+#include "syncopate/plan/words.h"
 
 namespace syncopate::plan {
 namespace {
@@ -14,10 +15,6 @@ std::string seconds(double s) {
   if (s >= 100) return fmt::format("{:.1f} s", s);
   if (s >= 1) return fmt::format("{:.3f} s", s);
   return fmt::format("{:.2f} ms", 1e3 * s);
-}
-
-std::string plural(int64_t count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 /// "4 to 8" of several.
@@ -107,6 +104,9 @@ std::string to_text(const Plan& plan) {
       plan.cost.hidden_s > 0
           ? fmt::format(" ({} more hidden behind the backward pass)", seconds(plan.cost.hidden_s))
           : "");
+  if (plan.played_out_s > 0)
+    text += fmt::format("played out    {}, event by event: links shared by a host's devices, TCP's headers\n",
+                        seconds(plan.played_out_s));
   if (used > 1 && plan.cost.total_s > 0) {
     text += gain("random", plan.random_s, plan.cost.total_s);
     text += gain("region-blind", plan.region_blind_s, plan.cost.total_s);
@@ -126,8 +126,8 @@ std::string to_text(const Plan& plan) {
   }
   text += memory_line(plan);
   if (plan.fewest_devices > 0) {
-    text += fmt::format("fewest        {} hold{} the model\n", plural(plan.fewest_devices, "device"),
-                        plan.fewest_devices == 1 ? "s" : "");
+    text += fmt::format("fewest        {} hold{} the model and a batch\n",
+                        plural(plan.fewest_devices, "device"), plan.fewest_devices == 1 ? "s" : "");
   }
   if (plan.epoch_s > 0) {
     text += fmt::format("epoch         {}{}\n", duration_for_people(plan.epoch_s),

@@ -52,7 +52,8 @@ struct StageWork {
 };
 
 /// Sizes are GB, 10^9 bytes, of fp32. With no work, one coding that costs nothing and one micro-batch, the
-/// cost is DT-FM's.
+/// cost is DT-FM's of the same pairs: with symmetric_pairs always, with directed_pairs where links are alike
+/// in both directions. Elsewhere a mean of rates is not a mean of times, and DT-FM's is too fast.
 struct Problem {
   int stages = 1, replicas = 1;
   Pairs pairs{};

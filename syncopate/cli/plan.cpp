@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
-#include "syncopate/base/process.h"
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
@@ -20,15 +18,17 @@
 namespace syncopate::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The published example, GPT-3 XL in 8 stages and 8 replicas (Yuan et al. 2022, section 4).
+// The published example, GPT-3 XL in 8 stages and 8 replicas (Yuan et al. 2022, section 4): of one of each.
 constexpr double kPublishedGradientGb = 0.65, kPublishedActivationGb = 0.4712;
+constexpr int kPublishedStages = 8, kPublishedReplicas = 8;
+constexpr double kMostGb = 1e6;
+constexpr int kMostLayers = 10'000;
 
 struct Arguments {
   std::string network, stages = "auto", replicas = "auto", micro_batches = "auto", cost, bits;
-  double scale = 1, gradient_gb = 0, activation_gb = 0, compute_s = 0, memory_gib = 0, budget_s = 0;
-  int layers = 0;
+  double scale = 1, compute_s = 0, memory_gib = 0, budget_s = 0;
+  std::optional<double> gradient_gb, activation_gb;
+  std::optional<int> layers;
   int64_t global_batch = 0, max_length = 0;
   uint64_t seed = 1;
   std::string profile, task, model, data;
@@ -36,6 +36,7 @@ struct Arguments {
   std::string out, svg;
 
   bool knows_model() const { return !profile.empty() || !model.empty() || !task.empty(); }
+  bool gives_sizes() const { return gradient_gb || activation_gb; }
 };
 
 std::optional<int> count_of(const std::string& text, const char* flag) {
@@ -46,57 +47,20 @@ std::optional<int> count_of(const std::string& text, const char* flag) {
   return static_cast<int>(*number);
 }
 
-/// A folder of its own that is gone afterwards.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "syncopate-plan-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw DataError("cannot make a folder in {}; set TMPDIR", fs::temp_directory_path().string());
-    path_ = name;
-  }
-  ~Scratch() { remove_tree(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  fs::path file(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-/// Measures the model on this machine, in a process of its own.
-sim::Profile measured_profile(const Arguments& arguments) {
-  const Scratch scratch;
-  const fs::path file = scratch.file("profile.json");
-  ProcessOptions options;
-  options.argv = {"syncopate", "probe", "--no-links", "--profile", file.string()};
-  const auto pass = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) options.argv.insert(options.argv.end(), {flag, value});
-  };
-  pass("--task", arguments.task);
-  pass("--model", arguments.model);
-  pass("--data", arguments.data);
-  if (arguments.max_length > 0) pass("--max-length", std::to_string(arguments.max_length));
-  options.log = scratch.file("log");
-  options.reads_nothing = true;
-  tell("measuring {} on this machine; --profile FILE takes a measurement that you have",
-       arguments.model.empty() ? arguments.task : arguments.model);
-  Process process(options);
-  if (const int status = process.wait(); status != 0) {
-    std::string last;
-    const std::string log = read_file(options.log, "log");
-    for (const std::string_view line : split(log, '\n')) {
-      if (!trim(line).empty()) last = trim(line);
-    }
-    constexpr std::string_view kName = "syncopate: ";
-    if (last.starts_with(kName)) last = last.substr(kName.size());
-    throw ConfigError("the model could not be measured: {}", last.empty() ? "probe said nothing" : last);
-  }
-  return sim::read_profile(file);
+/// What train would be told of the model.
+spec::RunSpec spec_of(const Arguments& arguments) {
+  spec::RunSpec spec;
+  if (!arguments.task.empty()) spec.task.name = arguments.task;
+  spec.task.data = arguments.data;
+  spec.task.max_length = arguments.max_length;
+  spec.model.name = arguments.model;
+  spec.complete();
+  return spec;
 }
 
-void require_not_negative(double value, const char* flag) {
-  if (!std::isfinite(value) || value < 0) throw ConfigError("{} must be 0 or more, got {}", flag, value);
+void require_between(double value, double most, const char* flag) {
+  if (!(value >= 0 && value <= most))
+    throw ConfigError("{} must be from 0 to {:g}, got {}", flag, most, value);
 }
 
 /// The most even product: 8 x 8 of 64.
@@ -145,23 +109,27 @@ void set_shape(const Arguments& arguments, plan::Request& request) {
 
 void set_job(const Arguments& arguments, plan::Request& request) {
   if (arguments.knows_model()) {
-    const sim::Profile profile =
-        arguments.profile.empty() ? measured_profile(arguments) : sim::read_profile(arguments.profile);
+    const sim::Profile profile = arguments.profile.empty() ? measure_profile(spec_of(arguments), 1)
+                                                           : sim::read_profile(arguments.profile);
     sim::require_measured_for(
         profile, {.task = arguments.task, .model = arguments.model, .max_length = arguments.max_length});
     say_cores(profile, 1, 0);
     request.job = plan::job_from_profile(profile, arguments.global_batch);
     return;
   }
-  const bool given = arguments.gradient_gb > 0 || arguments.activation_gb > 0;
-  const double gradient = given ? arguments.gradient_gb : kPublishedGradientGb;
-  const double activation = given ? arguments.activation_gb : kPublishedActivationGb;
-  if (!given)
-    tell("note: sizes of the published example: --gradient-gb {} --activation-gb {}", gradient, activation);
   const bool shaped = request.stages && request.replicas;
-  const int depth = arguments.layers > 0 ? arguments.layers
-                    : shaped             ? *request.stages
-                                         : request.topology.devices();
+  double gradient = kPublishedGradientGb, activation = kPublishedActivationGb;
+  if (arguments.gives_sizes()) {
+    gradient = *arguments.gradient_gb;
+    activation = *arguments.activation_gb;
+  } else {
+    if (!shaped) {  // then they are the whole model's and batch's
+      gradient *= kPublishedStages;
+      activation *= kPublishedReplicas;
+    }
+    tell("note: sizes of the published example: --gradient-gb {} --activation-gb {}", gradient, activation);
+  }
+  const int depth = arguments.layers.value_or(shaped ? *request.stages : request.topology.devices());
   request.job = plan::job_from_figures(shaped ? gradient * *request.stages : gradient,
                                        shaped ? activation * *request.replicas : activation,
                                        arguments.compute_s, depth);
@@ -190,21 +158,33 @@ void set_codings(const Arguments& arguments, plan::Request& request) {
   request.codings = plan::codings(request.job.profile, forward, backward, gradient);
 }
 
+void check_figures(const Arguments& arguments) {
+  constexpr double kMostSeconds = 1e9;
+  require_between(arguments.gradient_gb.value_or(0), kMostGb, "--gradient-gb");
+  require_between(arguments.activation_gb.value_or(0), kMostGb, "--activation-gb");
+  require_between(arguments.compute_s, kMostSeconds, "--compute-s");
+  require_between(arguments.memory_gib, kMostGb, "--memory-gib");
+  require_between(arguments.budget_s, kMostSeconds, "--budget");
+  if (arguments.layers && (*arguments.layers < 1 || *arguments.layers > kMostLayers))
+    throw ConfigError("--layers must be from 1 to {}, got {}", kMostLayers, *arguments.layers);
+  if (arguments.knows_model()) {
+    if (arguments.gives_sizes() || arguments.compute_s > 0 || arguments.layers)
+      throw ConfigError(
+          "--gradient-gb, --activation-gb, --compute-s and --layers stand for a model: leave them or "
+          "--model, "
+          "--task and --profile out");
+    return;
+  }
+  if (arguments.gradient_gb.has_value() != arguments.activation_gb.has_value())
+    throw ConfigError("{} is missing: a gradient's and activations' sizes go together; 0 is one",
+                      arguments.gradient_gb ? "--activation-gb" : "--gradient-gb");
+}
+
 plan::Request make_request(const Arguments& arguments) {
   if (arguments.network.empty())
     throw ConfigError("--network is missing: a cluster file, or one of {}",
                       fmt::format("{}", fmt::join(network::preset_names(), ", ")));
-  for (const auto& [value, flag] : {std::pair{arguments.gradient_gb, "--gradient-gb"},
-                                    {arguments.activation_gb, "--activation-gb"},
-                                    {arguments.compute_s, "--compute-s"},
-                                    {arguments.memory_gib, "--memory-gib"},
-                                    {arguments.budget_s, "--budget"}})
-    require_not_negative(value, flag);
-  const bool figures = arguments.gradient_gb > 0 || arguments.activation_gb > 0 || arguments.compute_s > 0;
-  if (figures && arguments.knows_model())
-    throw ConfigError(
-        "--gradient-gb, --activation-gb and --compute-s stand for a model: leave them or --model, --task and "
-        "--profile out");
+  check_figures(arguments);
   if (arguments.knows_model() && arguments.global_batch < 1)
     throw ConfigError(
         "--global-batch is missing: how many examples an iteration takes, all replicas together");
@@ -287,7 +267,8 @@ Command add_plan(Program& program) {
   option("Cost", "S", "--compute-s", arguments->compute_s,
          "forward and backward of the whole batch on one device of speed 1");
   option("Cost", "INT", "--layers", arguments->layers,
-         "with --gradient-gb: layers that a pipeline may be cut between (default: as many as are needed)");
+         "layers that a pipeline may be cut between, where sizes stand for a model (default: as many as are "
+         "needed)");
   option("Model", "NAME", "--task", arguments->task,
          "what is learned, as in train: measured on this machine");
   option("Model", "NAME", "--model", arguments->model, "the model, as in train: measured on this machine");
@@ -307,7 +288,8 @@ Command add_plan(Program& program) {
   program.notes[app] = {
       "--cost published is that of DT-FM (Yuan et al., NeurIPS 2022); full also knows compute, memory, "
       "overlap, "
-      "micro-batches and codecs, and is the same without them. Both are described in docs/plan.md.",
+      "micro-batches and codecs, and is the same without them where links are alike in both directions "
+      "(published takes the mean of both rates, full each as it is). Both are described in docs/plan.md.",
       "Speed only: what fewer bits cost in quality is for `compare` to say."};
   program.examples[app] = {
       "syncopate plan --network worldwide --gradient-gb 0.65 --activation-gb 0.4712 --stages 8 --replicas 8",

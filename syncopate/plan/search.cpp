@@ -75,7 +75,7 @@ class Searcher {
     Board board(tables_, best_.places);
     constexpr int kExactStages = 15;
     board.reorder(kExactStages);
-    descend(board);
+    if (effort_.share > 0) descend(board);
     const Layout layout = board.layout();
     return {layout, evaluate(problem_, layout), moves_};
   }
@@ -125,9 +125,7 @@ class Searcher {
     }
     sort(found);
     const auto same = [](const Best& a, const Best& b) { return a.cost >= b.cost * kLess; };
-    found.erase(
-        std::unique(found.begin(), found.end(), [&](const Best& a, const Best& b) { return same(a, b); }),
-        found.end());
+    found.erase(std::unique(found.begin(), found.end(), same), found.end());
     const auto few = std::min<size_t>(found.size(), 3);
     found.resize(few);
     for (const Best& each : found) anneal(each.places, warm(part(moves, 0.15, few)));

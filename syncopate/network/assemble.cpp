@@ -56,7 +56,6 @@ Topology assemble(std::string name, std::vector<Host> hosts, const std::vector<L
   const Names names(name, hosts);
   const size_t n = hosts.size();
   std::vector<Told> told(n * n);
-  std::set<std::pair<size_t, size_t>> same_line;
   for (const LinkLine& line : lines) {
     const int closeness = (names.is_host(line.a) ? 1 : 0) + (names.is_host(line.b) ? 1 : 0);
     std::set<std::pair<size_t, size_t>> by_this;

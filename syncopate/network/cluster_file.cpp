@@ -1,6 +1,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -88,7 +89,8 @@ Host host_from(const Table& table) {
 }
 
 LinkLine link_from(const Table& table) {
-  table.only({"between", "latency_ms", "gbit", "gbit_back", "jitter_ms", "loss"});
+  table.only({"between", "latency_ms", "latency_back_ms", "gbit", "gbit_back", "jitter_ms", "jitter_back_ms",
+              "loss", "loss_back"});
   const toml::node* between = table.get("between");
   const toml::array* ends = between == nullptr ? nullptr : between->as_array();
   if (ends == nullptr || ends->size() != 2 || !ends->get(0)->is_string() || !ends->get(1)->is_string())
@@ -100,10 +102,16 @@ LinkLine link_from(const Table& table) {
   line.there.gbit = table.needed("gbit");
   line.there.jitter_ms = table.number("jitter_ms").value_or(0);
   line.there.loss = table.number("loss").value_or(0);
-  line.back = line.there;
-  line.back.gbit = table.number("gbit_back").value_or(line.there.gbit);
-  if (line.a == line.b && line.back.gbit != line.there.gbit)
-    table.fail("between {} and itself has one direction: leave gbit_back out", line.a);
+  line.back = {.latency_ms = table.number("latency_back_ms").value_or(line.there.latency_ms),
+               .gbit = table.number("gbit_back").value_or(line.there.gbit),
+               .jitter_ms = table.number("jitter_back_ms").value_or(line.there.jitter_ms),
+               .loss = table.number("loss_back").value_or(line.there.loss)};
+  if (line.a == line.b && line.back != line.there) {
+    const std::array names{"latency_back_ms", "gbit_back", "jitter_back_ms", "loss_back"};
+    const auto* given = std::find_if(names.begin(), names.end(),
+                                     [&](const char* name) { return table.get(name) != nullptr; });
+    table.fail("between {} and itself has one direction: leave {} out", line.a, *given);
+  }
   for (const Link& link : {line.there, line.back}) {
     const std::string who = fmt::format("between {} and {}:", line.a, line.b);
     if (!(link.gbit > 0)) table.fail("{} gbit must be above 0, got {}", who, link.gbit);
@@ -144,9 +152,15 @@ std::string number(double value) { return fmt::format("{}", value); }
 std::string link_text(const std::string& a, const std::string& b, const Link& there, const Link& back) {
   std::string text = fmt::format("[[link]]\nbetween = [{}, {}]\nlatency_ms = {}\ngbit = {}\n", quoted(a),
                                  quoted(b), number(there.latency_ms), number(there.gbit));
-  if (back.gbit != there.gbit) text += fmt::format("gbit_back = {}\n", number(back.gbit));
-  if (there.jitter_ms > 0) text += fmt::format("jitter_ms = {}\n", number(there.jitter_ms));
-  if (there.loss > 0) text += fmt::format("loss = {}\n", number(there.loss));
+  const auto put = [&](const char* name, double value, double usual) {
+    if (value != usual) text += fmt::format("{} = {}\n", name, number(value));
+  };
+  put("latency_back_ms", back.latency_ms, there.latency_ms);
+  put("gbit_back", back.gbit, there.gbit);
+  put("jitter_ms", there.jitter_ms, 0);
+  put("jitter_back_ms", back.jitter_ms, there.jitter_ms);
+  put("loss", there.loss, 0);
+  put("loss_back", back.loss, there.loss);
   return text + "\n";
 }
 
@@ -172,13 +186,6 @@ std::optional<std::pair<Link, Link>> usual_link(const Topology& topology, const 
   return std::max_element(counts.begin(), counts.end(),
                           [](const auto& x, const auto& y) { return x.second < y.second; })
       ->first;
-}
-
-/// Only what gbit_back says may differ between the directions of a line.
-bool one_line_says(const Link& there, const Link& back) {
-  Link same = back;
-  same.gbit = there.gbit;
-  return same == there;
 }
 
 }  // namespace
@@ -218,8 +225,7 @@ std::string to_toml(const Topology& topology) {
   for (size_t i = 0; i < regions.size(); ++i) {
     for (size_t j = i; j < regions.size(); ++j) {
       const auto usual = usual_link(topology, members[regions[i]], members[regions[j]]);
-      const bool line =
-          usual && one_line_says(usual->first, usual->second) && (i != j || usual->first == usual->second);
+      const bool line = usual && (i != j || usual->first == usual->second);
       if (line) text += link_text(regions[i], regions[j], usual->first, usual->second);
       for (const int a : members[regions[i]]) {
         for (const int b : members[regions[j]]) {

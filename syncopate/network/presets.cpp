@@ -17,8 +17,6 @@ struct Between {
   double gbit;
 };
 
-constexpr Link kInsideHost{.latency_ms = 0, .gbit = 100};
-
 std::string numbered(std::string_view region, int k) {
   std::string name(region);
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -51,7 +49,7 @@ Topology boxes(const char* name, const std::vector<std::pair<int, int>>& boxes_o
       hosts.push_back({.name = fmt::format("{}-{}", devices > 1 ? "box" : "machine", k),
                        .region = "datacenter",
                        .devices = devices});
-      if (devices > 1) lines.push_back({hosts.back().name, hosts.back().name, kInsideHost, kInsideHost});
+      if (devices > 1) lines.push_back({hosts.back().name, hosts.back().name, kMemory, kMemory});
     }
   }
   const Link across{.latency_ms = 0, .gbit = gbit};

@@ -52,7 +52,7 @@ class Topology {
   /// Its number; throws ConfigError with a suggestion. Takes names and numbers from 0.
   int find(std::string_view host) const;
 
-  /// The same network with every rate divided by `factor`.
+  /// The same network with every rate between hosts divided by `factor`.
   Topology scaled(double factor) const;
   /// These hosts alone, in this order.
   Topology only(const std::vector<int>& hosts) const;

@@ -59,6 +59,7 @@ TEST(ClusterFile, SaysHostsAndBothDirections) {
   EXPECT_EQ(two.link(0, 0).latency_ms, 0) << "devices of one host share its memory";
   EXPECT_EQ(two.scaled(10).link(0, 1).gbit, 0.05);
   EXPECT_EQ(two.scaled(10).link(0, 1).latency_ms, 30);
+  EXPECT_EQ(two.scaled(10).link(0, 0), two.link(0, 0)) << "memory stays as fast";
 }
 
 TEST(ClusterFile, ScalesKeepRatesWithinReason) {
@@ -116,6 +117,14 @@ TEST(ClusterFile, IsReadBackAsWritten) {
   for (int k = 0; k < 25; ++k) links.push_back({.latency_ms = 0.1, .gbit = 0.1 + k / 7.0});
   const Topology uneven("uneven", hosts, links);
   EXPECT_EQ(from_toml(to_toml(uneven), "x.toml"), uneven) << "a rate for each direction";
+  for (double Link::*part : {&Link::latency_ms, &Link::jitter_ms, &Link::loss}) {
+    std::vector<Link> ways(4, {.latency_ms = 9, .gbit = 1, .jitter_ms = 2, .loss = 0.5});
+    ways[2].*part = 0.25 + 10 * (part == &Link::latency_ms);
+    const Topology two("two", {{.name = "a"}, {.name = "b"}}, ways);
+    EXPECT_EQ(from_toml(to_toml(two), "x.toml"), two) << to_toml(two);
+    std::swap(ways[1], ways[2]);
+    EXPECT_NE(Topology("two", {{.name = "a"}, {.name = "b"}}, ways), two) << "the other way around";
+  }
 }
 
 TEST(ClusterFile, MistakesAreNamed) {
@@ -141,6 +150,9 @@ TEST(ClusterFile, MistakesAreNamed) {
   complains(link + "gbit = nan\nlatency_ms = 1\n", {"gbit", "finite"});
   complains(link + "gbit = 1\nlatency_ms = -1\n", {"latency_ms", "-1"});
   complains(link + "gbit = 1\nlatency_ms = 1\nloss = 1\n", {"loss"});
+  complains(link + "gbit = 1\nlatency_ms = 1\nlatency_back_ms = -1\n", {"latency_ms", "-1"});
+  complains(kTwo + "[[link]]\nbetween = [\"a\", \"a\"]\nlatency_ms = 1\ngbit = 1\nloss_back = 0.5\n",
+            {"loss_back", "one direction"});
   complains(link + "gbit = \"1\"\nlatency_ms = 1\n", {"gbit", "number"});
   expect_complaint([] { load("worldwid"); }, {"worldwid", "worldwide"});
   expect_complaint([] { load("/nowhere/x.toml"); }, {"/nowhere/x.toml"});

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "syncopate/base/error.h"
 #include "syncopate/base/fields.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/notes.h"
@@ -138,6 +139,12 @@ Command add_evaluate(Program& program, char** argv) {
                            "syncopate evaluate --model ./my-bert --task rte --data glue/RTE/dev.tsv --json"};
   arguments->spec.note = [](const std::string& note) { tell("{}", note_line(note)); };
   return [arguments, app, argv] {
+    if (arguments->place.network.name.empty()) {
+      for (const char* flag : {"--hosts", "--scale"}) {
+        if (app->get_option(flag)->count() > 0)
+          throw ConfigError("{} has no effect without --network; give both or neither", flag);
+      }
+    }
     if (run::needs_lab(arguments->place)) return run::run_in_network(arguments->place, 1, argv);
     complete(*app, arguments->spec, false);
     const record::EvalRecord score = run::score_model(arguments->spec);

@@ -16,6 +16,8 @@
 #include "syncopate/emulation/control.h"
 #include "syncopate/emulation/exec.h"
 #include "syncopate/network/topology.h"
+#include "syncopate/run/placement.h"
+#include "syncopate/spec/strategies.h"
 
 namespace syncopate::cli {
 namespace {
@@ -54,6 +56,32 @@ int cut(const std::vector<std::string>& words) {
   return 0;
 }
 
+/// Whether the words have this flag, in either form.
+bool gives(const std::vector<std::string>& words, const std::string& flag) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
+}
+
+/// Whether a command says by itself how many workers take part, or its strategy has one or leaves devices to
+/// servers.
+bool says_how_many(const std::vector<std::string>& words) {
+  if (gives(words, "--workers") || gives(words, "--config") || gives(words, "--resume")) return true;
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    const std::string value = word.substr(word.find_last_of('=') + 1);
+    return word.find("comm.workers=") != std::string::npos ||
+           std::any_of(spec::strategies().begin(), spec::strategies().end(), [&](const auto& info) {
+             return info.name == value && (info.has_servers || info.one_worker);
+           });
+  });
+}
+
+int devices_of(const network::Topology& topology, const std::string& hosts) {
+  int devices = 0;
+  for (const std::string_view name : split(hosts, ','))
+    devices += topology.hosts()[static_cast<size_t>(topology.find(trim(name)))].devices;
+  return devices;
+}
+
 /// The same command with the network among its settings.
 int run_ours(const Arguments& arguments, char** argv) {
   static const std::vector<std::string> known{"train", "probe", "evaluate"};
@@ -64,10 +92,22 @@ int run_ours(const Arguments& arguments, char** argv) {
   if (arguments.workers != 0 || !arguments.report.empty())
     throw ConfigError("--workers and --report of lab belong to --exec; put {}'s own behind {}", command,
                       command);
+  const auto once = [&](bool given, const char* flag) {
+    if (given && gives(arguments.words, flag))
+      throw ConfigError("lab has {} before `--`, and {} has another behind it; leave that out", flag,
+                        command);
+  };
+  once(true, "--network");
+  once(!arguments.hosts.empty(), "--hosts");
+  once(arguments.scale != 1, "--scale");
   std::vector<std::string> words{argv[0]};
   words.insert(words.end(), arguments.words.begin(), arguments.words.end());
   words.insert(words.end(), {"--network", arguments.network});
   if (!arguments.hosts.empty()) words.insert(words.end(), {"--hosts", arguments.hosts});
+  if (!arguments.hosts.empty() && command != "evaluate" && !says_how_many(arguments.words)) {
+    const network::Topology whole = network::load(arguments.network);
+    words.insert(words.end(), {"--workers", std::to_string(devices_of(whole, arguments.hosts))});
+  }
   if (arguments.scale != 1) words.insert(words.end(), {"--scale", fmt::format("{}", arguments.scale)});
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -85,8 +125,7 @@ network::Topology chosen(const Arguments& arguments) {
   } else if (arguments.hosts.empty()) {
     devices = whole.devices();
   } else {
-    for (const std::string_view name : split(arguments.hosts, ','))
-      devices += whole.hosts()[static_cast<size_t>(whole.find(trim(name)))].devices;
+    devices = devices_of(whole, arguments.hosts);
   }
   std::vector<int> taking_part;
   std::vector<int> sitting;
@@ -109,13 +148,13 @@ network::Topology chosen(const Arguments& arguments) {
 
 int execute(const Arguments& arguments, char** argv) {
   if (const auto lab = emulation::inside()) {
+    if (!emulation::is_program_of_lab())
+      throw ConfigError("this runs inside lab {} already, which holds no other network: leave `lab` out",
+                        lab->name());
     const int code = emulation::run_on_every_device(*lab, arguments.words);
-    const auto report = emulation::ask_report();
+    const auto report = run::report_of_lab([](const std::string& note) { tell("note: {}", note); });
     if (report && !report->trustworthy)
-      tell(
-          "syncopate: the machine was too busy for this network: {:.1f} % of packets came late (99 % within "
-          "{:.2f} ms); do not trust times measured in it",
-          100 * report->late_share, report->late_ms_p99);
+      tell("syncopate: {}; do not trust times measured in it", run::why_not_trusted(*report));
     return code;
   }
   emulation::LabOptions options{.topology = chosen(arguments)};

@@ -89,14 +89,34 @@ network::Topology chosen(const Arguments& arguments) {
   return network::load(arguments.names.front());
 }
 
+/// A flag that the action does not heed.
+void require_effect(const Arguments& arguments) {
+  const std::string& action = arguments.action;
+  const auto refuse = [&](bool given, const char* flag) {
+    if (given) throw ConfigError("{} has no effect on `network {}`; leave it out", flag, action);
+  };
+  if (action != "import") {
+    refuse(!arguments.regions.empty(), "--regions");
+    refuse(!arguments.inside.empty(), "--inside");
+    refuse(!arguments.name.empty(), "--name");
+    refuse(arguments.hosts_per_region != 1, "--hosts-per-region");
+  }
+  if (action == "list") {
+    refuse(!arguments.names.empty(), "a name");
+    refuse(!arguments.hosts.empty(), "--hosts");
+    refuse(arguments.scale != 1, "--scale");
+    refuse(!arguments.out.empty(), "--out");
+  }
+}
+
 int run(const Arguments& arguments) {
+  static const std::vector<std::string> known{"list", "show", "import"};
+  if (std::find(known.begin(), known.end(), arguments.action) == known.end())
+    throw ConfigError("unknown action \"{}\"{}", arguments.action, suggestion(arguments.action, known));
+  require_effect(arguments);
   if (arguments.action == "list") {
     for (const std::string& name : network::preset_names()) fmt::print("{}\n", table_of(network::load(name)));
     return 0;
-  }
-  if (arguments.action != "show" && arguments.action != "import") {
-    throw ConfigError("unknown action \"{}\"{}", arguments.action,
-                      suggestion(arguments.action, {"list", "show", "import"}));
   }
   network::Topology topology = chosen(arguments);
   if (!arguments.hosts.empty()) {

@@ -119,6 +119,8 @@ int probe(ProbeArguments& arguments, char** argv) {
     throw ConfigError("--no-links and --no-step together leave nothing to measure; leave one out");
   if (arguments.no_step && !arguments.profile.empty())
     throw ConfigError("--profile takes what --no-step leaves out; leave one of them out");
+  if (arguments.no_links && !arguments.out.empty())
+    throw ConfigError("--out takes the links, which --no-links leaves out; leave one of them out");
   if (!(arguments.seconds > 0)) throw ConfigError("--seconds must be above 0, got {}", arguments.seconds);
   read_batches(arguments.batches);
   // Nobody serves here: what a step costs a worker is asked.

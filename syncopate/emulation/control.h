@@ -18,6 +18,13 @@ namespace syncopate::emulation {
 /// ConfigError where it is someone else's.
 std::filesystem::path labs_folder();
 
+/// Where a lab's socket is made, before it listens.
+inline std::filesystem::path fresh_socket(const std::filesystem::path& socket) {
+  return socket.string() + ".new";
+}
+/// Whether somebody listens at this socket.
+bool somebody_listens(const std::filesystem::path& socket);
+
 /// A lab that runs.
 struct LabInfo {
   std::string name, network, how, congestion_control;
@@ -75,6 +82,7 @@ class ControlServer {
   nlohmann::json reply(const nlohmann::json& request, bool& with_descriptors);
   nlohmann::json info() const;
   nlohmann::json change(const nlohmann::json& request);
+  void check_change(int a, int b, const network::Link& there, const network::Link& back) const;
 
   std::filesystem::path path_;
   Lab lab_;

@@ -22,6 +22,18 @@ namespace {
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
+Descriptor connect_to(const std::filesystem::path& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = socket.string();
+  if (path.size() >= sizeof address.sun_path) throw ConfigError("{} is too long for a socket", path);
+  std::copy(path.begin(), path.end(), address.sun_path);
+  Descriptor connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    fail("nobody answers");
+  return connection;
+}
+
 /// Only its owner may come in: who can write here can change a lab.
 void make_private(const std::filesystem::path& folder) {
   ::mkdir(folder.c_str(), 0700);
@@ -48,8 +60,13 @@ std::filesystem::path socket_of(const std::string& lab) {
 std::string request_change(const std::string& lab, nlohmann::json request) {
   try {
     return ask(socket_of(lab), request).at("sentence");
-  } catch (const std::system_error&) {
-    throw ConfigError("lab {} does not answer: it has ended; `syncopate lab list` shows those that run", lab);
+  } catch (const std::system_error& error) {
+    const int code = error.code().value();
+    if (code == ECONNREFUSED || code == ENOENT || code == ECONNRESET)
+      throw ConfigError("lab {} does not answer: it has ended; `syncopate lab list` shows those that run",
+                        lab);
+    throw ConfigError("lab {} does not answer: {}", lab,
+                      code == EAGAIN ? "it is too busy; try again" : error.code().message());
   }
 }
 
@@ -69,18 +86,19 @@ std::filesystem::path labs_folder() {
   return own / "labs";
 }
 
+bool somebody_listens(const std::filesystem::path& socket) {
+  try {
+    return connect_to(socket).open();
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
 nlohmann::json ask(const std::filesystem::path& socket, const nlohmann::json& request,
                    std::vector<int>* descriptors) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = socket.string();
-  if (path.size() >= sizeof address.sun_path) throw ConfigError("{} is too long for a socket", path);
-  std::copy(path.begin(), path.end(), address.sun_path);
-  const Descriptor connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Descriptor connection = connect_to(socket);
   const timeval limit{.tv_sec = 10, .tv_usec = 0};
   ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    fail("nobody answers");
   const std::string text = request.dump() + "\n";
   if (::send(connection.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     fail("nobody listens");

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -64,12 +65,14 @@ ControlServer::ControlServer(std::filesystem::path socket, const Lab& lab)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string text = path_.string();
+  // Under its name only when it listens: who finds a socket that refuses takes it for one that was left.
+  const std::string text = fresh_socket(path_).string();
   if (text.size() >= sizeof address.sun_path)
     throw std::system_error(ENAMETOOLONG, std::generic_category(), text);
   std::copy(text.begin(), text.end(), address.sun_path);
+  ::unlink(text.c_str());
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(listener_.get(), 64) != 0)
+      ::listen(listener_.get(), 64) != 0 || ::rename(text.c_str(), path_.c_str()) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot listen at " + text);
 }
 
@@ -139,6 +142,24 @@ nlohmann::json ControlServer::reply(const nlohmann::json& request, bool& with_de
   throw ConfigError("a lab knows no \"{}\"; is this syncopate of the same version?", what);
 }
 
+/// Throws ConfigError where the network with these links is none, or more than a lab carries.
+void ControlServer::check_change(int a, int b, const network::Link& there, const network::Link& back) const {
+  std::vector<network::Link> links;
+  for (int from = 0; from < lab_.topology.size(); ++from) {
+    for (int to = 0; to < lab_.topology.size(); ++to) {
+      links.push_back(from == a && to == b   ? there
+                      : from == b && to == a ? back
+                      : from == to           ? lab_.topology.link(from, to)
+                                             : lab_.network_switch.link(from, to));
+    }
+  }
+  const network::Topology changed(lab_.topology.name(), lab_.topology.hosts(), std::move(links));
+  if (const double together = busiest_gbit(changed); together > kMostGbit * (1 + 1e-9)) {
+    throw ConfigError("the hosts could then send {:.4g} Gbit/s together, and a lab carries {}", together,
+                      kMostGbit);
+  }
+}
+
 nlohmann::json ControlServer::change(const nlohmann::json& request) {
   const auto [a, b] = parse_between(lab_.topology, request.at("between").get<std::string>());
   const std::string& from = lab_.topology.hosts()[static_cast<size_t>(a)].name;
@@ -154,20 +175,18 @@ nlohmann::json ControlServer::change(const nlohmann::json& request) {
     link.latency_ms = request.value("latency_ms", link.latency_ms);
     link.jitter_ms = request.value("jitter_ms", link.jitter_ms);
     link.loss = request.value("loss", link.loss);
-    if (link.gbit > kMostGbit)
-      throw ConfigError("{} Gbit/s is more than a lab can carry: at most {}", link.gbit, kMostGbit);
     return link;
   };
   const network::Link there = changed(network.link(a, b)), back = changed(network.link(b, a));
-  const double round_trip_ms = there.latency_ms + back.latency_ms;
-  adapt_host(lab_.hosts[static_cast<size_t>(a)], there, round_trip_ms);
-  adapt_host(lab_.hosts[static_cast<size_t>(b)], back, round_trip_ms);
+  check_change(a, b, there, back);
+  adapt_host(lab_.hosts[static_cast<size_t>(a)], there);
+  adapt_host(lab_.hosts[static_cast<size_t>(b)], back);
   network.change(a, b, there);
   network.change(b, a, back);
-  return {
-      {"sentence", fmt::format("{} to {}: {} Gbit/s, {} ms{}{}", from, to, there.gbit, there.latency_ms,
-                               there.loss > 0 ? fmt::format(", loss {}", there.loss) : "",
-                               back.gbit != there.gbit ? fmt::format("; back {} Gbit/s", back.gbit) : "")}};
+  return {{"sentence",
+           fmt::format("{} to {}: {:.4g} Gbit/s, {:.4g} ms{}{}", from, to, there.gbit, there.latency_ms,
+                       there.loss > 0 ? fmt::format(", loss {}", there.loss) : "",
+                       back.gbit != there.gbit ? fmt::format("; back {:.4g} Gbit/s", back.gbit) : "")}};
 }
 
 }  // namespace syncopate::emulation

@@ -112,9 +112,9 @@ std::vector<Process> start(const Inside& lab, const std::vector<std::string>& co
   return processes;
 }
 
-int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
-
 }  // namespace
+
+int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 int run_on_every_device(const Inside& lab, const std::vector<std::string>& command) {
   struct sigaction action {};
@@ -132,7 +132,7 @@ int run_on_every_device(const Inside& lab, const std::vector<std::string>& comma
     bool running = false;
     for (Process& process : processes) {
       if (!process.status() && process.look() && code == 0) {
-        code = code_of(*process.status());
+        code = exit_code_of(*process.status());
         // torchrun does the same: the others would wait for it in vain.
         if (code != 0 && !ending) {
           signal_all(SIGTERM);

@@ -28,9 +28,10 @@ void set_sysctl(const char* name, const std::string& value) {
   file << value << std::flush;
 }
 
-void set_tcp_buffers(int64_t most) {
+/// A connection starts with so much; the kernel gives it more as it needs it, for a link that is changed too.
+void set_tcp_buffers(int64_t first) {
   for (const char* name : {"ipv4/tcp_rmem", "ipv4/tcp_wmem"})
-    set_sysctl(name, fmt::format("4096 {} {}", most / 2, most));
+    set_sysctl(name, fmt::format("4096 {} {}", first, kMostTcpBuffer));
 }
 
 int index_of(const char* interface) {
@@ -39,26 +40,34 @@ int index_of(const char* interface) {
   return static_cast<int>(index);
 }
 
-/// The first that the kernel has: cubic is what most machines use.
-std::string choose_congestion_control(Netlink& netlink, int interface) {
-  for (const char* name : {"cubic", "reno"}) {
-    try {
-      netlink.set_route({.interface = interface,
-                         .network = kNetwork,
-                         .prefix_length = kPrefixLength,
-                         .congestion_control = name});
-      return name;
-    } catch (const std::system_error&) {
-    }
-  }
-  return "";
-}
-
 std::string default_congestion_control() {
   std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
   std::string name = "the kernel's default";
   file >> name;
   return name;
+}
+
+/// What TCP uses on a host.
+struct CongestionControl {
+  std::string name;
+  std::string for_routes;  ///< the same where only routes can say it; programs cannot choose another then
+};
+
+/// The first that the kernel has: cubic is what most machines use.
+CongestionControl choose_congestion_control(Netlink& netlink, int interface) {
+  for (const char* name : {"cubic", "reno"}) {
+    set_sysctl("ipv4/tcp_congestion_control", name);
+    if (default_congestion_control() == name) return {name, ""};
+    try {
+      netlink.set_route({.interface = interface,
+                         .network = kNetwork,
+                         .prefix_length = kPrefixLength,
+                         .congestion_control = name});
+      return {name, name};
+    } catch (const std::system_error&) {
+    }
+  }
+  return {default_congestion_control(), ""};
 }
 
 /// What is on the way in a round trip, in packets: a connection that has been used for a while sends so much
@@ -94,8 +103,8 @@ Mac mac_of(int host) {
 int64_t tcp_buffer(double gbit, double round_trip_ms) {
   const double on_the_way = gbit * 1e9 / 8 * round_trip_ms / 1e3;
   // The kernel counts its own bookkeeping, about as much again, and the queue before the link fills too.
-  constexpr double kTimes = 6, kLeast = 16 << 20, kMost = 1 << 30;
-  return static_cast<int64_t>(std::clamp(kTimes * on_the_way, kLeast, kMost));
+  constexpr double kTimes = 3, kLeast = 8 << 20;
+  return static_cast<int64_t>(std::clamp(kTimes * on_the_way, kLeast, kMostTcpBuffer / 2.0));
 }
 
 int64_t tcp_buffer(const network::Topology& topology) {
@@ -121,7 +130,6 @@ std::vector<HostSide> make_hosts(const network::Topology& topology, std::string&
     HostSide host;
     host.network_namespace = this_namespace();
     set_sysctl("ipv6/conf/default/disable_ipv6", "1");
-    host.tcp_buffer = buffer;
     set_tcp_buffers(buffer);
     // A worker computes between two exchanges; the link between is still the same.
     set_sysctl("ipv4/tcp_slow_start_after_idle", "0");
@@ -135,15 +143,15 @@ std::vector<HostSide> make_hosts(const network::Topology& topology, std::string&
     const int inner = index_of("eth0");
     netlink.bring_up(inner, true);
     netlink.add_address(inner, address_of(k), kPrefixLength);
-    const std::string chosen = choose_congestion_control(netlink, inner);
+    const CongestionControl chosen = choose_congestion_control(netlink, inner);
     for (int to = 0; to < topology.size(); ++to) {
       if (to == k) continue;
       netlink.set_route({.interface = inner,
                          .network = address_of(to),
-                         .congestion_control = chosen,
+                         .congestion_control = chosen.for_routes,
                          .first_window = first_window(topology, k, to)});
     }
-    congestion_control = chosen.empty() ? default_congestion_control() : chosen;
+    congestion_control = chosen.name;
     if (loses(topology, k)) netlink.send_single_segments(inner, true);
     if (::setns(home.get(), CLONE_NEWNET) != 0) fail("cannot return to the lab's network namespace");
     host.outer_interface = index_of(outer.c_str());
@@ -153,16 +161,14 @@ std::vector<HostSide> make_hosts(const network::Topology& topology, std::string&
   return hosts;
 }
 
-void adapt_host(const HostSide& host, const network::Link& link, double round_trip_ms) {
-  const int64_t buffer = tcp_buffer(link.gbit, round_trip_ms);
-  if (buffer <= host.tcp_buffer && link.loss == 0) return;
+void adapt_host(const HostSide& host, const network::Link& link) {
+  if (link.loss == 0) return;
   std::exception_ptr error;
   // A namespace is a thread's: this one comes and goes.
   std::thread([&] {
     try {
       if (::setns(host.network_namespace.get(), CLONE_NEWNET) != 0) fail("cannot enter a host");
-      if (buffer > host.tcp_buffer) set_tcp_buffers(buffer);
-      if (link.loss > 0) Netlink().send_single_segments(index_of("eth0"), true);
+      Netlink().send_single_segments(index_of("eth0"), true);
     } catch (...) {
       error = std::current_exception();
     }

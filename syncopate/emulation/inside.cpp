@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
@@ -58,6 +59,11 @@ std::optional<Inside> inside() {
     return lab;
   }();
   return known;
+}
+
+bool is_program_of_lab() {
+  const char* const number = ::getenv(kProgramVariable);
+  return own_socket() && number != nullptr && number == std::to_string(::getpid());
 }
 
 std::optional<LabReport> ask_report() {

@@ -75,7 +75,34 @@ std::string new_name(const network::Topology& topology) {
   std::string name;
   for (const char c : topology.name())
     name += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '-';
-  return fmt::format("{}-{}", name.substr(0, 32), ::getpid());
+  name = fmt::format("{}-{}", name.substr(0, 32), ::getpid());
+  // Where folders are shared by several PID namespaces another lab may have it.
+  const std::filesystem::path folder = labs_folder();
+  std::string fresh = name;
+  for (int k = 2; somebody_listens(folder / (fresh + ".sock")); ++k) fresh = fmt::format("{}-{}", name, k);
+  return fresh;
+}
+
+/// Before anything is made: a report that cannot be written is not found out after hours.
+void check_report(const std::filesystem::path& report) {
+  if (report.empty()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(report).parent_path();
+  if (std::filesystem::is_directory(report))
+    throw ConfigError("--report {} is a folder; name a file", report.string());
+  if (!std::filesystem::is_directory(folder))
+    throw ConfigError("--report {}: there is no folder {}", report.string(), folder.string());
+  if (::access(folder.c_str(), W_OK) != 0)
+    throw ConfigError("--report {}: {} cannot be written to", report.string(), folder.string());
+}
+
+/// What the topology says and a lab does not do.
+void note_what_is_left_out(const network::Topology& topology) {
+  for (int host = 0; host < topology.size(); ++host) {
+    const network::Host& each = topology.hosts()[static_cast<size_t>(host)];
+    if (each.devices < 2 || topology.link(host, host) == network::kMemory) continue;
+    tell("note: links inside a host are not emulated: the devices of {} talk over loopback", each.name);
+    return;
+  }
 }
 
 int wait_for(pid_t child) {
@@ -110,6 +137,8 @@ class Told {
   void take(const std::string& line) {
     if (line.starts_with("ready ")) {
       tell("lab {}: {}", name_, line.substr(6));
+    } else if (line.starts_with("note ")) {
+      tell("note: {}", line.substr(5));
     } else if (line.starts_with("error ") && error_.empty()) {
       error_ = line.substr(6);
     } else if (line.starts_with("killed")) {
@@ -124,6 +153,8 @@ class Told {
 
 int run_in_lab(const LabOptions& options) {
   check_can_be_emulated(options.topology);
+  check_report(options.report);
+  note_what_is_left_out(options.topology);
   Pipe status, signals;
   LabSetup setup{.options = options, .name = new_name(options.topology), .socket = {}};
   setup.socket = labs_folder() / (setup.name + ".sock");
@@ -135,7 +166,7 @@ int run_in_lab(const LabOptions& options) {
   ::sigemptyset(&passed);
   for (const int number : kPassedOn) ::sigaddset(&passed, number);
   ::pthread_sigmask(SIG_BLOCK, &passed, &setup.program_mask);
-  ::unlink(setup.socket.c_str());  // of a process of this number that was killed long ago
+  forget_socket(setup);  // of a process of this number that was killed long ago
   const pid_t keeper = ::fork();
   if (keeper == 0) {
     status.read.close();
@@ -151,7 +182,7 @@ int run_in_lab(const LabOptions& options) {
   Told told(setup.name);
   told.read_all(status.read.get());
   const int ended = wait_for(keeper);
-  ::unlink(setup.socket.c_str());
+  forget_socket(setup);
   if (!told.error().empty()) throw ConfigError("{}", told.error());
   if (told.killed() || !WIFEXITED(ended))
     throw CommError("lab {} was killed while the program ran; nothing of it is left", setup.name);

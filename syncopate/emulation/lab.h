@@ -44,14 +44,17 @@ class Inside {
   std::vector<int> namespaces_;
 };
 std::optional<Inside> inside();
+/// Whether this process is the program that the lab was made for, not one that it started.
+bool is_program_of_lab();
 
 /// What the lab knows of itself while it ran, and at its end.
 struct LabReport {
   struct LinkUse {
-    int from = 0, to = 0;     ///< hosts
-    double bytes = 0;         ///< on the wire
-    double dropped = 0;       ///< packets: the queue was full, or loss was asked for
-    double busy_seconds = 0;  ///< in which it sent
+    int from = 0, to = 0;             ///< hosts
+    double bytes = 0;                 ///< on the wire
+    double dropped = 0;               ///< packets: the queue was full, or loss was asked for
+    double busy_seconds = 0;          ///< in which it sent
+    double latency_ms = 0, gbit = 0;  ///< as it is now; 0 Gbit/s: not known
   };
   std::string how;                 ///< "switch" or "netem"
   std::string congestion_control;  ///< of TCP inside
@@ -59,10 +62,17 @@ struct LabReport {
   double late_ms_p50 = 0, late_ms_p99 = 0, late_ms_max = 0;  ///< packets after their due time
   double late_share = 0;  ///< of packets later than the bound (docs/lab.md)
   bool trustworthy = true;
+  int changed = 0;  ///< how often a link was changed or cut
   std::vector<LinkUse> links;
+  // What the shares and quantiles are made from.
+  double late = 0, taken = 0, missed = 0;  ///< packets: beyond the bound; that came; that nobody took
+  std::vector<double> lateness;            ///< packets by class; see Lateness
 };
-/// While it runs (asks the lab that this process is inside of), or from the file that it left.
+/// Of the lab that this process is inside of.
 std::optional<LabReport> ask_report();
-LabReport read_report(const std::filesystem::path& file);
+/// What was so between two reports of a lab; late_ms_max is of all its life.
+LabReport between(const LabReport& before, const LabReport& after);
+/// Fills in the shares, quantiles and `trustworthy` from the counts.
+void judge(LabReport& report);
 
 }  // namespace syncopate::emulation

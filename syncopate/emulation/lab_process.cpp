@@ -22,6 +22,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/emulation/control.h"
+#include "syncopate/emulation/exec.h"
 #include "syncopate/emulation/hosts.h"
 #include "syncopate/emulation/namespaces.h"
 #include "syncopate/emulation/switch.h"
@@ -33,13 +34,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
-
 /// Becomes the program once the network works. `go` gives a byte then: by how much it steps back for the
 /// switch.
 [[noreturn]] void be_the_program(const LabSetup& setup, const HostSide& first_host, int go) {
   const LabOptions& options = setup.options;
   ::setenv(kSocketVariable, setup.socket.c_str(), 1);
+  ::setenv(kProgramVariable, std::to_string(::getpid()).c_str(), 1);
   ::unsetenv("SYNCOPATE_LAUNCHER_PID");  // nobody here has that number; the lab ends what is inside
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<std::string> words = options.argv;
@@ -130,7 +130,7 @@ class Signals {
     while (true) {
       int status = 0;
       const pid_t ended = ::waitpid(-1, &status, WNOHANG);
-      if (ended == program_) return code_of(status);
+      if (ended == program_) return exit_code_of(status);
       if (ended <= 0) return std::nullopt;
     }
   }
@@ -174,7 +174,7 @@ int run_lab(const LabSetup& setup) {
     be_the_program(setup, hosts.front(), go[0]);
   }
   ::close(go[0]);
-  network_switch.start();
+  network_switch.start(setup.outer_pid);
   control.start();
   Signals signals(setup, program);
   tell_outer(setup, ready_line(topology, congestion_control));
@@ -187,12 +187,21 @@ int run_lab(const LabSetup& setup) {
     LabReport report = network_switch.report();
     report.how = "switch";
     report.congestion_control = congestion_control;
-    write_file_atomically(setup.options.report, to_json(report).dump(1) + "\n");
+    try {
+      write_file_atomically(setup.options.report, to_json(report).dump(1) + "\n");
+    } catch (const std::exception& error) {
+      tell_outer(setup, fmt::format("note the lab's report is lost: {}", error.what()));
+    }
   }
   return code;
 }
 
 }  // namespace
+
+void forget_socket(const LabSetup& setup) {
+  ::unlink(setup.socket.c_str());
+  ::unlink(fresh_socket(setup.socket).c_str());
+}
 
 void tell_outer(const LabSetup& setup, const std::string& line) {
   std::string text = line;
@@ -213,7 +222,7 @@ void be_the_lab(const LabSetup& setup) {
   } catch (const std::exception& error) {
     tell_outer(setup, fmt::format("error {}", error.what()));
   }
-  ::unlink(setup.socket.c_str());
+  forget_socket(setup);
   ::_exit(code);
 }
 
@@ -238,9 +247,9 @@ void be_the_keeper(const LabSetup& setup) {
   int status = 0;
   while (::waitpid(lab, &status, 0) < 0 && errno == EINTR) {
   }
-  ::unlink(setup.socket.c_str());
+  forget_socket(setup);
   if (WIFSIGNALED(status)) tell_outer(setup, fmt::format("killed {}", WTERMSIG(status)));
-  ::_exit(code_of(status));
+  ::_exit(exit_code_of(status));
 }
 
 }  // namespace syncopate::emulation

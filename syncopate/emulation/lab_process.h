@@ -20,7 +20,10 @@ struct LabSetup {
   sigset_t program_mask{};  ///< the signals that the program blocks
 };
 
-/// "ready ...", "error CODE ...", "killed SIGNAL".
+/// Removes the lab's socket, whether it had its name already or not.
+void forget_socket(const LabSetup& setup);
+
+/// "ready ...", "note ...", "error ...", "killed SIGNAL".
 void tell_outer(const LabSetup& setup, const std::string& line);
 
 /// The body of the process between: leaves the namespaces, starts the lab and waits. Never returns.

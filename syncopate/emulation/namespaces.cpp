@@ -34,6 +34,8 @@ void write_whole(const char* path, const std::string& text) {
 }  // namespace
 
 std::string advice_for(int error) {
+  if (error == EMFILE || error == ENFILE)
+    return "it needs more open files: raise the limit with `ulimit -n`, or take fewer hosts";
   if (setting("/proc/sys/kernel/unprivileged_userns_clone") == 0)
     return "user namespaces are switched off: run as root, or let root do `sysctl "
            "kernel.unprivileged_userns_clone=1`";

@@ -31,12 +31,12 @@ class Switch {
   Switch(const Switch&) = delete;
   Switch& operator=(const Switch&) = delete;
 
-  void start();  ///< the threads
+  /// The threads. `outer_pid` tells labs of one machine apart.
+  void start(int outer_pid);
   /// Whether the switch runs ahead of others by itself. If not, the others have to step back.
   bool ahead() const { return ahead_; }
 
   network::Link link(int from, int to) const;
-  bool is_cut(int from, int to) const;
   void change(int from, int to, const network::Link& link);
   void cut(int from, int to);
 
@@ -72,13 +72,14 @@ class Switch {
 
   const int hosts_;
   std::vector<Descriptor> sockets_;  ///< by host
-  Descriptor wake_;                  ///< written at the end
+  Descriptor wake_;                  ///< written when there is something new
   mutable std::mutex mutex_;         ///< of all below
   std::vector<Pair> pairs_;
   std::priority_queue<Next, std::vector<Next>, std::greater<>> next_;  ///< the first of each pair
   Lateness lateness_;
   mutable double missed_ = 0;  ///< packets that came while nobody took them: the machine was too busy
   double taken_ = 0;
+  int changed_ = 0;  ///< how often a link was changed or cut
   int64_t started_ = 0;
   int64_t last_turn_ = 0;  ///< when a thread last looked
   std::vector<uint8_t> scratch_;

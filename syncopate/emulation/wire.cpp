@@ -14,13 +14,31 @@ constexpr double kLeastQueue = 256 * 1500, kLeastQueueMs = 100;
 }  // namespace
 
 Wire::Wire(const network::Link& link, double round_trip_ms, uint64_t seed) : rng_(seed) {
-  change(link, round_trip_ms);
+  link_ = link;
+  ns_per_byte_ = 8 / link.gbit;
+  set_round_trip(round_trip_ms);
 }
 
-void Wire::change(const network::Link& link, double round_trip_ms) {
+void Wire::change(const network::Link& link, double round_trip_ms, int64_t now, std::vector<int64_t>& dues) {
+  const double slower = link_.gbit / link.gbit, old_way = link_.latency_ms * 1e6,
+               new_way = link.latency_ms * 1e6;
+  const auto start = static_cast<double>(now);
+  const auto stretched = [&](double leaves) { return start + (leaves - start) * slower; };
+  int64_t last = 0;
+  for (int64_t& due : dues) {
+    const double leaves = static_cast<double>(due) - old_way;
+    if (leaves > start) due = static_cast<int64_t>(std::llround(stretched(leaves) + new_way));
+    last = due = std::max(due, last);
+  }
+  if (free_at_ > start) free_at_ = stretched(free_at_);
+  last_due_ = last;
   link_ = link;
   cut_ = false;
   ns_per_byte_ = 8 / link.gbit;
+  set_round_trip(round_trip_ms);
+}
+
+void Wire::set_round_trip(double round_trip_ms) {
   queue_bytes_ = std::max(kLeastQueue, std::max(kLeastQueueMs, round_trip_ms) * 1e6 / ns_per_byte_);
 }
 

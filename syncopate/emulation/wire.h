@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "syncopate/base/rng.h"
 #include "syncopate/network/topology.h"
@@ -18,8 +19,11 @@ class Wire {
   /// When it is due at the other end, never before one that came earlier; nothing: it is dropped.
   std::optional<int64_t> send(int64_t now, int64_t wire_bytes, int segments);
 
-  /// From now on; what was sent already arrives as it was told.
-  void change(const network::Link& link, double round_trip_ms);
+  /// From `now` on. `dues`: when what was taken and has not arrived is due, in order. What still waits before
+  /// the link goes at the new rate over the new way; what is on the way arrives as it was told.
+  void change(const network::Link& link, double round_trip_ms, int64_t now, std::vector<int64_t>& dues);
+  /// As much as is on the way in such a round trip may wait.
+  void set_round_trip(double round_trip_ms);
   void cut() { cut_ = true; }
   bool is_cut() const { return cut_; }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -35,6 +36,9 @@ constexpr double kNear =
     0.020;  ///< seconds of a round trip: such links fill at once, and take a core to fill
 constexpr double kNoise = 0.05;  ///< directions that differ by less are the same
 constexpr size_t kChunk = size_t{256} << 10;
+
+/// To four digits: more was not measured.
+double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 /// Both connections to another rank.
 struct Peer {
@@ -182,30 +186,30 @@ class Prober {
       add(pair.high, 'c', std::move(control));
       add(pair.high, 'd', std::move(data));
     }
+    // Strangers may connect and say nothing: whoever greets first is served first.
+    struct Guest {
+      lifeline::Socket socket;
+      std::string text{};
+    };
+    std::vector<Guest> guests;
     while (missing > 0) {
-      auto socket = lifeline::accept_from(listener_);
-      if (!socket) {
-        std::vector<pollfd> fds{{listener_.fd(), POLLIN, 0}};
-        waits.wait(fds);
-        continue;
-      }
-      std::string text(kHello, '\0');
-      for (size_t got = 0; got < kHello;) {
-        const ssize_t more = ::recv(socket->fd(), text.data() + got, kHello - got, MSG_DONTWAIT);
-        if (more == 0 || (more < 0 && errno != EAGAIN && errno != EINTR)) {
-          text.clear();
-          break;
-        }
-        if (more > 0) {
-          got += static_cast<size_t>(more);
-          continue;
-        }
-        std::vector<pollfd> fds{{socket->fd(), POLLIN, 0}};
-        waits.wait(fds);
-      }
-      if (text.size() != kHello || !lifeline::proves(text.substr(0, 32), roll_.key)) continue;  // a stranger
-      add(std::stoi(text.substr(33)), text[32], *std::move(socket));
-      --missing;
+      std::vector<pollfd> fds{{listener_.fd(), POLLIN, 0}};
+      for (const Guest& guest : guests) fds.push_back({guest.socket.fd(), POLLIN, 0});
+      waits.wait(fds);
+      while (auto socket = lifeline::accept_from(listener_)) guests.push_back({*std::move(socket)});
+      std::erase_if(guests, [&](Guest& guest) {
+        std::array<char, kHello> bytes{};
+        const ssize_t more =
+            ::recv(guest.socket.fd(), bytes.data(), kHello - guest.text.size(), MSG_DONTWAIT);
+        if (more < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+        if (more <= 0) return true;
+        guest.text.append(bytes.data(), static_cast<size_t>(more));
+        if (guest.text.size() < kHello) return false;
+        if (!lifeline::proves(guest.text.substr(0, 32), roll_.key)) return true;
+        add(std::stoi(guest.text.substr(33)), guest.text[32], std::move(guest.socket));
+        --missing;
+        return true;
+      });
     }
   }
 
@@ -408,23 +412,20 @@ class Prober {
         const auto a = static_cast<size_t>(roll_.hosts[each.at(0).get<size_t>()]);
         const auto b = static_cast<size_t>(roll_.hosts[each.at(1).get<size_t>()]);
         const double payload = a == b ? 1 : network::kPayloadShare;
-        const auto gbit = [&](double bytes) { return rounded(8e-9 * std::max(bytes, 1.0) / payload); };
-        double there = gbit(each.at(3)), back = gbit(each.at(4));
+        double there = gbit_on_wire(each.at(3), payload, hosts[a].name, hosts[b].name);
+        double back = gbit_on_wire(each.at(4), payload, hosts[b].name, hosts[a].name);
         if (std::abs(there - back) < kNoise * std::max(there, back))
           there = back = rounded((there + back) / 2);
         const double latency = rounded(1e3 * each.at(2).get<double>() / 2);
         links[a * n + b] = {.latency_ms = latency, .gbit = there};
         links[b * n + a] = {.latency_ms = latency, .gbit = back};
-        if (each.at(5).get<double>() > kNoise)
+        if (each.at(5).get<double>() >= Settling::kAlike)
           all.unsteady.push_back(fmt::format("{} - {}", hosts[a].name, hosts[b].name));
       }
     }
     all.topology = network::Topology("measured", std::move(hosts), std::move(links));
     return all;
   }
-
-  /// To four digits: more was not measured.
-  static double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
   lifeline::Lifeline& line_;
   const LinkProbeOptions& options_;
@@ -441,6 +442,17 @@ class Prober {
 };
 
 }  // namespace
+
+double gbit_on_wire(double bytes_per_second, double payload_share, const std::string& from,
+                    const std::string& to) {
+  if (!(bytes_per_second > 0)) {
+    throw CommError(
+        "nothing came from {} to {} while their link was measured; they can talk, so do large packets pass "
+        "(MTU)?",
+        from, to);
+  }
+  return rounded(8e-9 * bytes_per_second / payload_share);
+}
 
 std::optional<MeasuredLinks> probe_links(lifeline::Lifeline& lifeline, const LinkProbeOptions& options) {
   return Prober(lifeline, options).run();

@@ -32,6 +32,11 @@ struct MeasuredLinks {
   std::vector<std::string> unsteady{};
 };
 
+/// What is on the wire, in Gbit/s to four digits, where so many bytes of payload came in a second: between
+/// two hosts, or inside of one (`payload_share` 1). Throws CommError where nothing came.
+double gbit_on_wire(double bytes_per_second, double payload_share, const std::string& from,
+                    const std::string& to);
+
 /// Measures the latency and the rate of every ordered pair of hosts that ranks sit on, and between two ranks
 /// of a host that has several, over TCP connections of its own: one each, with the system's buffers, as
 /// Gloo's are. A host takes part in one pair at a time, or two where all hosts are emulated on one machine.

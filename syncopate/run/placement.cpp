@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
 #include "syncopate/spec/strategies.h"
 
 namespace syncopate::run {
@@ -35,7 +36,34 @@ Placement place(const spec::RunSpec& spec, int processes) {
   return placement;
 }
 
-bool needs_lab(const spec::RunSpec& spec) { return !spec.network.name.empty() && !emulation::inside(); }
+bool needs_lab(const spec::RunSpec& spec) {
+  if (spec.network.name.empty()) return false;
+  const auto lab = emulation::inside();
+  if (lab && !emulation::is_program_of_lab()) {
+    throw ConfigError("this runs inside lab {} already, which holds no other network: leave --network {} out",
+                      lab->name(), spec.network.name);
+  }
+  return !lab;
+}
+
+std::optional<emulation::LabReport> report_of_lab(const std::function<void(const std::string&)>& note) {
+  try {
+    return emulation::ask_report();
+  } catch (const std::exception& error) {
+    if (note)
+      note(fmt::format("what the emulated network did is not recorded: {}", first_line(error.what())));
+    return std::nullopt;
+  }
+}
+
+std::string why_not_trusted(const emulation::LabReport& report) {
+  if (!report.trustworthy) {
+    return fmt::format(
+        "the machine was too busy for this network: {:.1f} % of packets came late (99 % within {:.2f} ms)",
+        100 * report.late_share, report.late_ms_p99);
+  }
+  return report.changed > 0 ? "a link was changed meanwhile" : "";
+}
 
 int run_in_network(const spec::RunSpec& spec, int processes, char** argv) {
   emulation::LabOptions options;
@@ -47,36 +75,33 @@ int run_in_network(const spec::RunSpec& spec, int processes, char** argv) {
 }
 
 record::NetworkRecord network_record(const spec::RunSpec& spec, const Placement& placement,
-                                     const emulation::LabReport& before, const emulation::LabReport& after,
-                                     int64_t steps) {
+                                     const emulation::LabReport& meanwhile, int64_t steps) {
   record::NetworkRecord record;
   record.name = placement.topology.name();
   record.scale = spec.network.scale;
-  record.how = after.how;
-  record.congestion_control = after.congestion_control;
-  record.late_ms_p99 = after.late_ms_p99;
-  record.trustworthy = after.trustworthy;
+  record.how = meanwhile.how;
+  record.congestion_control = meanwhile.congestion_control;
+  record.late_ms_p99 = meanwhile.late_ms_p99;
+  record.trustworthy = why_not_trusted(meanwhile).empty();
   for (const network::Host& host : placement.topology.hosts())
     record.hosts.push_back({host.name, host.region});
   record.seats.assign(placement.seats.begin(), placement.seats.end());
-  const auto use = [](const emulation::LabReport& report, int from, int to) {
-    const auto found = std::find_if(report.links.begin(), report.links.end(),
+  const auto use = [&](int from, int to) {
+    const auto found = std::find_if(meanwhile.links.begin(), meanwhile.links.end(),
                                     [&](const auto& link) { return link.from == from && link.to == to; });
-    return found == report.links.end() ? emulation::LabReport::LinkUse{} : *found;
+    return found == meanwhile.links.end() ? emulation::LabReport::LinkUse{} : *found;
   };
-  const double seconds = after.seconds - before.seconds;
   for (int from = 0; from < placement.topology.size(); ++from) {
     for (int to = 0; to < placement.topology.size(); ++to) {
       if (from == to) continue;
-      const auto then = use(before, from, to), now = use(after, from, to);
-      const network::Link& link = placement.topology.link(from, to);
-      record.links.push_back(
-          {.from = from,
-           .to = to,
-           .latency_ms = link.latency_ms,
-           .gbit = link.gbit,
-           .bytes = (now.bytes - then.bytes) / static_cast<double>(std::max<int64_t>(1, steps)),
-           .busy = seconds > 0 ? (now.busy_seconds - then.busy_seconds) / seconds : 0});
+      const auto used = use(from, to);
+      const network::Link& asked = placement.topology.link(from, to);
+      record.links.push_back({.from = from,
+                              .to = to,
+                              .latency_ms = used.gbit > 0 ? used.latency_ms : asked.latency_ms,
+                              .gbit = used.gbit > 0 ? used.gbit : asked.gbit,
+                              .bytes = used.bytes / static_cast<double>(std::max<int64_t>(1, steps)),
+                              .busy = meanwhile.seconds > 0 ? used.busy_seconds / meanwhile.seconds : 0});
     }
   }
   return record;

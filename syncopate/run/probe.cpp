@@ -15,6 +15,7 @@
 #include "syncopate/run/claims.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/local_costs.h"
+#include "syncopate/run/placement.h"
 #include "syncopate/run/step_probe.h"
 #include "syncopate/run/worker.h"
 
@@ -79,6 +80,7 @@ class Probe {
         spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads) : default_threads(here));
     Seat seat = seat_of_this_process();
     membership_.status(-1, "measuring links");
+    const auto lab_before = world_.rank == 0 ? report_of_lab(options_.note) : std::nullopt;
     if (world_.size > 1) {
       Progress progress(style_, 1, "pair");
       const int64_t pairs = options_.links ? 1 : 0;
@@ -97,6 +99,11 @@ class Probe {
           MeasuredLinks{.topology = network::Topology(
                             "measured", {{.name = seat.host, .region = seat.region}}, {network::kMemory}),
                         .seats = {0}};
+    }
+    if (lab_before && options_.links) {
+      const auto now = report_of_lab(options_.note);
+      const std::string why = now ? why_not_trusted(emulation::between(*lab_before, *now)) : std::string();
+      if (!why.empty() && options_.note) options_.note("do not trust these links: " + why);
     }
     if (options_.step) measure_step(compute, result);
     return result;

@@ -5,8 +5,6 @@
 
 namespace syncopate::run {
 
-constexpr double kAlike = 0.04;  ///< of slots of a rate that has settled
-
 void Settling::add(double rate) { rates_.push_back(rate); }
 
 std::vector<double> Settling::last() const {

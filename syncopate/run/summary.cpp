@@ -60,8 +60,8 @@ std::vector<std::string> summary_of(const record::RunRecord& record) {
   }
   if (record.network && !record.network->trustworthy) {
     lines.push_back(fmt::format(
-        "network: not to be trusted: packets were up to {:.1f} ms late (99 of 100); the machine is too "
-        "busy for it",
+        "network: not to be trusted: packets were up to {:.1f} ms late (99 of 100) on a machine too busy for "
+        "it, or a link was changed",
         record.network->late_ms_p99));
   }
   lines.push_back("model: " + record::RunFolder{record.run_dir}.model().string());

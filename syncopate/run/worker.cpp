@@ -262,7 +262,7 @@ class Worker {
 
   /// Rank 0 of a run on an emulated network: how that stands before the first step.
   void look_at_network() {
-    if (world_.rank == 0 && placement_) lab_before_ = emulation::ask_report();
+    if (world_.rank == 0 && placement_) lab_before_ = report_of_lab(options_.note);
   }
 
   /// The run begins or goes on: with these settings, on this machine.
@@ -395,9 +395,12 @@ class Worker {
     record.worker_evals = trained.worker_evals;
     record.provenance = provenance_;
     if (lab_before_) {
-      if (const auto now = emulation::ask_report())
-        record.network =
-            network_record(spec_, *placement_, *lab_before_, *now, trained.steps - recorder.first_step());
+      if (const auto now = report_of_lab(options_.note)) {
+        const emulation::LabReport meanwhile = emulation::between(*lab_before_, *now);
+        record.network = network_record(spec_, *placement_, meanwhile, trained.steps - recorder.first_step());
+        if (meanwhile.changed > 0 && options_.note)
+          options_.note("times of this run do not count: " + why_not_trusted(meanwhile));
+      }
     }
     const bool trained_here = trained.steps > recorder.first_step();
     if (!trained_here) keep_circumstances(record);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "syncopate/emulation/hosts.h"
 #include "syncopate/emulation/lateness.h"
 #include "syncopate/emulation/limits.h"
+#include "syncopate/emulation/namespaces.h"
 #include "syncopate/emulation/packet.h"
 
 namespace syncopate::emulation {
@@ -73,8 +75,33 @@ TEST(Wire, CarriesNothingWhileItIsCut) {
   EXPECT_TRUE(wire.send(0, 100, 1));
   wire.cut();
   EXPECT_FALSE(wire.send(0, 100, 1));
-  wire.change({.latency_ms = 30, .gbit = 1}, 60);
+  std::vector<int64_t> none;
+  wire.change({.latency_ms = 30, .gbit = 1}, 60, 0, none);
   EXPECT_GT(wire.send(0, 100, 1).value_or(0), 30'000'000);
+}
+
+TEST(Wire, SendsWhatWaitsAtTheNewRate) {
+  Wire wire({.latency_ms = 5, .gbit = 0.001}, 10, 1);  // 1,500 bytes take 12 ms
+  std::vector<int64_t> dues;
+  while (const auto due = wire.send(0, 1500, 1)) dues.push_back(*due);
+  ASSERT_EQ(dues.size(), 256u);
+  const std::vector<int64_t> old(dues.begin() + 2, dues.end());
+  dues.erase(dues.begin());  // arrived
+  // The second left the queue at 24 ms and is on the way; the third leaves at 36 ms.
+  constexpr int64_t kNow = 26'000'000;
+  wire.change({.latency_ms = 1, .gbit = 0.01}, 2, kNow, dues);
+  EXPECT_EQ(dues[0], 29'000'000) << "as it was told";
+  EXPECT_EQ(dues[1], 29'000'000) << "left at 27 ms, and does not overtake";
+  EXPECT_EQ(dues[2], 26'000'000 + (48'000'000 - kNow) / 10 + 1'000'000);
+  EXPECT_LT(dues.back(), old.back() / 5);
+  const auto next = wire.send(kNow + 20'000'000, 1500, 1);
+  ASSERT_TRUE(next) << "the old backlog keeps nobody out";
+  EXPECT_NEAR(static_cast<double>(*next - dues.back()), 1.2e6, 2);
+  Wire same({.latency_ms = 5, .gbit = 0.001}, 10, 1);
+  std::vector<int64_t> told{*same.send(0, 1500, 1), *same.send(0, 1500, 1)};
+  const std::vector<int64_t> before = told;
+  same.change({.latency_ms = 5, .gbit = 0.001}, 10, 0, told);
+  EXPECT_EQ(told, before);
 }
 
 /// An offload header, an Ethernet and an IPv4 and TCP header with timestamps before `payload` bytes.
@@ -118,22 +145,72 @@ TEST(Packet, LeavesOthersAlone) {
 TEST(LatenessCounts, GivesQuantilesAndTheShareBeyondTheBound) {
   Lateness lateness;
   for (int k = 1; k <= 1000; ++k) lateness.add(k * 2000, 0);  // to 2 ms
-  EXPECT_NEAR(lateness.quantile(0.5), 1.0, 0.1);
-  EXPECT_NEAR(lateness.quantile(0.99), 1.98, 0.15);
+  const std::vector<double> counts(lateness.counts().begin(), lateness.counts().end());
+  EXPECT_NEAR(late_ms(counts, 0.5), 1.0, 0.1);
+  EXPECT_NEAR(late_ms(counts, 0.99), 1.98, 0.15);
   EXPECT_DOUBLE_EQ(lateness.max_ms(), 2);
-  EXPECT_NEAR(lateness.share_beyond(), 0.5, 1e-9);
+  EXPECT_EQ(lateness.beyond(), 500u);
   Lateness far;  // 2 ms of 100 are nothing
   for (int k = 1; k <= 1000; ++k) far.add(k * 2000, 100'000'000);
-  EXPECT_EQ(far.share_beyond(), 0);
+  EXPECT_EQ(far.beyond(), 0u);
+}
+
+TEST(LabReports, JudgeWhatWasBetweenTwoOfThem) {
+  LabReport before, after;
+  before.late_ms_max = after.late_ms_max = 50;
+  before.lateness = {100, 0, 100};  // a start that was late
+  before.late = 100;
+  before.taken = 200;
+  after.lateness = {1000, 0, 105};
+  after.late = 105;
+  after.taken = 1105;
+  after.changed = before.changed = 2;
+  judge(after);
+  EXPECT_FALSE(after.trustworthy) << "over its whole life";
+  const LabReport meanwhile = between(before, after);
+  EXPECT_TRUE(meanwhile.trustworthy);
+  EXPECT_EQ(meanwhile.changed, 0);
+  EXPECT_LT(meanwhile.late_ms_p99, after.late_ms_p99);
+  after.late = 150;
+  EXPECT_FALSE(between(before, after).trustworthy);
+  after.late = 105;
+  after.missed = 10;
+  EXPECT_FALSE(between(before, after).trustworthy);
 }
 
 TEST(LabLimits, RefusesRatesBeyondTheSwitchWithTheScaleThatFits) {
   const std::string said =
       config_error([] { check_can_be_emulated(two_hosts({.latency_ms = 1, .gbit = 100})); });
-  EXPECT_NE(said.find("100 Gbit/s from east-1 to west-1"), std::string::npos) << said;
-  EXPECT_NE(said.find("by 10 or more with --scale"), std::string::npos) << said;
-  EXPECT_EQ(config_error([] { check_can_be_emulated(two_hosts({.latency_ms = 1, .gbit = 100}).scaled(10)); }),
-            "no error");
+  EXPECT_NE(said.find("2 hosts can send 200 Gbit/s together"), std::string::npos) << said;
+  EXPECT_NE(said.find("by 20 or more with --scale"), std::string::npos) << said;
+  const auto scaled = [](double gbit, double scale) {
+    return config_error(
+        [&] { check_can_be_emulated(two_hosts({.latency_ms = 1, .gbit = gbit}).scaled(scale)); });
+  };
+  EXPECT_EQ(scaled(100, 20), "no error");
+  EXPECT_NE(scaled(100, 19.9), "no error");
+  EXPECT_NE(scaled(100.0 / 7, 1).find("by 2.858 or more"), std::string::npos) << "rounded up";
+  EXPECT_EQ(scaled(100.0 / 7, 2.858), "no error");
+  const network::Topology datacenter = network::load("datacenter");  // no link is beyond it, all together are
+  EXPECT_NE(config_error([&] { check_can_be_emulated(datacenter); }).find("2.5 or more"), std::string::npos);
+  EXPECT_EQ(config_error([&] { check_can_be_emulated(datacenter.scaled(2.5)); }), "no error");
+}
+
+TEST(LabLimits, RefusesNamesThatNoMachineCanHave) {
+  const auto said = [](const std::string& name) {
+    const network::Topology topology("n", {{.name = name}}, {network::kMemory});
+    return config_error([&] { check_can_be_emulated(topology); });
+  };
+  EXPECT_EQ(said("node_1.example-2.org"), "no error");
+  EXPECT_EQ(said(std::string(63, 'a')), "no error");
+  for (const std::string& name :
+       {std::string(64, 'a'), std::string("two words"), std::string("a\n10.0.0.1 b"), std::string("büro")})
+    EXPECT_NE(said(name), "no error") << name;
+}
+
+TEST(LabAdvice, IsAboutTheLimitThatWasReached) {
+  EXPECT_NE(advice_for(EMFILE).find("ulimit -n"), std::string::npos);
+  EXPECT_EQ(advice_for(EPERM).find("ulimit -n"), std::string::npos);
 }
 
 TEST(LabChanges, FindsTheHostsOfALinkThoughNamesHaveDashes) {
@@ -164,7 +241,13 @@ TEST(LabReports, AreReadBackAsWritten) {
   report.congestion_control = "cubic";
   report.late_ms_p99 = 0.25;
   report.trustworthy = false;
-  report.links = {{.from = 0, .to = 1, .bytes = 1e10, .dropped = 3, .busy_seconds = 0.5}};
+  report.links = {
+      {.from = 0, .to = 1, .bytes = 1e10, .dropped = 3, .busy_seconds = 0.5, .latency_ms = 2, .gbit = 1}};
+  report.changed = 2;
+  report.late = 3;
+  report.taken = 4;
+  report.missed = 5;
+  report.lateness = {1, 2};
   const LabReport back = report_from_json(to_json(report));
   EXPECT_EQ(to_json(back), to_json(report));
   EXPECT_NE(to_json(back), to_json(LabReport{}));

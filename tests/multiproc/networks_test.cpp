@@ -88,6 +88,37 @@ TEST_F(Networks, AKilledWorkerIsReportedAsAnywhere) {
   EXPECT_TRUE(processes_with(folder_.path().string()).empty());
 }
 
+TEST_F(Networks, HoldNoOther) {
+  const std::string program = train_command(data_, "", {}).front();
+  const CommandResult nested =
+      run_command({program, "lab", "--network", "two-sites", "--workers", "1", "--exec", "--", "sh", "-c",
+                   program + " probe --network worldwide --workers 2 --no-step; echo $?; " + program +
+                       " lab --network worldwide --exec -- true; echo $?"});
+  EXPECT_EQ(nested.out, "2\n2\n") << nested.err;
+  EXPECT_NE(nested.err.find("inside lab two-sites-"), std::string::npos) << nested.err;
+}
+
+TEST_F(Networks, RefuseFlagsThatDoNothing) {
+  const std::string program = train_command(data_, "", {}).front();
+  const std::string file = folder_ / "wrong.toml";
+  for (const auto& [words, part] : std::vector<std::pair<Words, std::string>>{
+           {{"probe", "--no-links", "--out", file}, "--no-links"},
+           {{"network", "list", "--out", file}, "--out"},
+           {{"network", "show", "spot", "--regions", "a"}, "--regions"},
+           {{"evaluate", "--model", "x", "--scale", "2"}, "--network"},
+           {{"lab", "--network", "spot", "--", "probe", "--network", "regional"}, "--network"},
+           // The hosts named are the workers.
+           {{"lab", "--network", "two-sites", "--hosts", "0,32", "--", "train", "--strategy", "hogwild"},
+            "from ohio-0 to virginia-0"}}) {
+    Words command{program};
+    command.insert(command.end(), words.begin(), words.end());
+    const CommandResult refused = run_command(command);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(file));
+  }
+}
+
 TEST_F(Networks, RefuseWhatCannotBe) {
   for (const auto& [words, part] : std::vector<std::pair<Words, std::string>>{
            {{"--network", "two-sitse"}, "two-sites"},

@@ -3,8 +3,11 @@
 
 #include <cmath>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "syncopate/base/process.h"
+#include "syncopate/comm/machine.h"
 #include "syncopate/lifeline/server.h"
 #include "syncopate/run/link_probe.h"
 #include "syncopate/run/placement.h"
@@ -45,6 +48,7 @@ TEST(Settling, TakesTheRateAfterTheSlowStart) {
 }
 
 /// Ranks as threads on loopback, on the hosts named.
+/// A stranger comes to the last one's door before the others and says nothing.
 std::optional<MeasuredLinks> probe_hosts(const std::vector<std::string>& hosts, bool measures) {
   lifeline::LifelineServerOptions where;
   where.size = static_cast<int>(hosts.size());
@@ -64,6 +68,14 @@ std::optional<MeasuredLinks> probe_hosts(const std::vector<std::string>& hosts, 
       probe.seat = {.host = hosts[static_cast<size_t>(rank)], .region = "here", .machine = "this"};
       probe.measures = measures;
       probe.seconds = 1;
+      probe.timeout = std::chrono::seconds(10);
+      lifeline::Socket stranger;
+      if (rank == 0) {
+        const auto last = nlohmann::json::parse(
+            line.get(fmt::format("probe/rank/{}", where.size - 1), std::chrono::seconds(10)));
+        stranger = lifeline::connect_to({last.at("address"), last.at("port")},
+                                        std::chrono::steady_clock::now() + std::chrono::seconds(10));
+      }
       auto found = probe_links(line, probe);
       line.goodbye();
       return found;
@@ -94,6 +106,33 @@ TEST(LinkProbe, FindsHostsTheirDevicesAndTheLinksBetween) {
   EXPECT_EQ(network::from_toml(network::to_toml(topology), "measured"), topology);
   const auto looked = probe_hosts({"a", "b"}, false);
   EXPECT_EQ(looked->topology.link(0, 1), network::kMemory) << "not measured";
+}
+
+TEST(LinkProbe, SaysWhichDirectionIsDead) {
+  EXPECT_DOUBLE_EQ(gbit_on_wire(1448e6 / 12, 1448.0 / 1500, "a", "b"), 1);
+  const std::string said = test::sentence<CommError>([] { gbit_on_wire(0, 1, "a", "b"); });
+  EXPECT_NE(said.find("from a to b"), std::string::npos) << said;
+}
+
+TEST(MachineOfALab, IsOneThoughHostsHaveNames) {
+  const std::string outside = comm::machine_id();
+  EXPECT_NE(outside.find(host_name()), std::string::npos);
+  ::setenv("SYNCOPATE_LAB", "x", 1);
+  const std::string inside = comm::machine_id();
+  ::unsetenv("SYNCOPATE_LAB");
+  EXPECT_EQ(inside, outside.substr(host_name().size())) << "the same in all";
+}
+
+TEST(LabOfARun, MayBeGoneAtItsEnd) {
+  std::vector<std::string> notes;
+  const auto note = [&](const std::string& text) { notes.push_back(text); };
+  EXPECT_FALSE(report_of_lab(note)) << "in no lab";
+  EXPECT_TRUE(notes.empty());
+  ::setenv("SYNCOPATE_LAB", "/nowhere/lab.sock", 1);
+  EXPECT_FALSE(report_of_lab(note));
+  ::unsetenv("SYNCOPATE_LAB");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("/nowhere/lab.sock"), std::string::npos) << notes[0];
 }
 
 TEST(StepProbe, MeasuresTimesReadyGradientsAndLayers) {
@@ -178,16 +217,32 @@ TEST(Placement, RecordsWhatLinksCarriedWhileItTrained) {
   before.links = {{.from = 0, .to = 1, .bytes = 1000, .dropped = 0, .busy_seconds = 1}};
   after.seconds = 15;
   after.how = "switch";
-  after.trustworthy = false;
   after.links = {{.from = 0, .to = 1, .bytes = 9000, .dropped = 0, .busy_seconds = 6}};
-  const record::NetworkRecord record = network_record(spec, placement, before, after, 4);
+  before.lateness = {10};  // of which many were late, before it trained
+  before.late = 5;
+  after.lateness = {1000};
+  after.late = 6;
+  const record::NetworkRecord record = network_record(spec, placement, between(before, after), 4);
   EXPECT_EQ(record.name, "two-sites");
   EXPECT_EQ(record.scale, 10);
-  EXPECT_FALSE(record.trustworthy);
+  EXPECT_TRUE(record.trustworthy);
   ASSERT_EQ(record.links.size(), 2u);
+  EXPECT_EQ(record.links[0].gbit, 0.112);
   EXPECT_EQ(record.links[0].bytes, 2000);
   EXPECT_EQ(record.links[0].busy, 0.5);
   EXPECT_EQ(record.links[1].bytes, 0);
+  after.late = 500;
+  EXPECT_FALSE(network_record(spec, placement, between(before, after), 4).trustworthy);
+  after.late = 6;
+  after.changed = 2;
+  after.links[0].latency_ms = 40;
+  after.links[0].gbit = 0.05;
+  const record::NetworkRecord changed = network_record(spec, placement, between(before, after), 4);
+  EXPECT_FALSE(changed.trustworthy) << "its steps had different links";
+  EXPECT_EQ(changed.links[0].gbit, 0.05);
+  EXPECT_EQ(changed.links[0].latency_ms, 40);
+  before.changed = 2;
+  EXPECT_TRUE(network_record(spec, placement, between(before, after), 4).trustworthy) << "before it trained";
 }
 
 }  // namespace

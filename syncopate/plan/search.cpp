@@ -188,7 +188,8 @@ class Searcher {
 
   /// Exchanges any two places while that helps.
   void descend(Board& board) const {
-    bool better = true;
+    constexpr int kMost = 256;  // devices; it takes time with the square of them, and again for every round
+    bool better = problem_.devices() <= kMost;
     while (better && !spent()) {
       better = false;
       for (int a = 0; a < problem_.places(); ++a) {

@@ -38,6 +38,9 @@ foreach(room ${SYNCOPATE_ROOMS})
   if(room STREQUAL "cli")  # CLI11's header costs as much as torch's
     target_precompile_headers(room_cli PRIVATE <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
   endif()
+  if(SYNCOPATE_JOIN AND room IN_LIST SYNCOPATE_JOINED_ROOMS)
+    set_target_properties(room_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
   if(room IN_LIST SYNCOPATE_COLD_ROOMS)  # templates of CLI11 and JSON take long to optimise, and nobody waits for them
     target_compile_options(room_${room} PRIVATE -O1)
   endif()

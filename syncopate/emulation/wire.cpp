@@ -7,9 +7,9 @@ namespace syncopate::emulation {
 namespace {
 
 /// What may wait: as much as is on the way in a round trip, so that TCP, which cuts its window by a third or
-/// a half after a loss, keeps the link busy. Where that is less: a tenth of a second, as routers of slow
-/// links have, so that the burst of one exchange is not dropped, and a few hundred packets.
-constexpr double kLeastQueue = 256 * 1500, kLeastQueueMs = 100;
+/// a half after a loss, keeps the link busy. Where that is less: some tens of milliseconds, so
+/// that most bursts of an exchange fit, and a few hundred packets.
+constexpr double kLeastQueue = 256 * 1500, kLeastQueueMs = 40;
 
 }  // namespace
 

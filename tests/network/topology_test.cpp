@@ -63,11 +63,11 @@ TEST(ClusterFile, SaysHostsAndBothDirections) {
 }
 
 TEST(ClusterFile, ScalesKeepRatesWithinReason) {
-  const Topology two = from_toml(kTwo, "two.toml");  // 0.25 Gbit/s to the 100 inside of host a
-  for (const double scale : {1e300, 3e8, 9e-5, 1e-300})
-    expect_complaint([&] { two.scaled(scale); }, {"--scale", "1 bit/s", "0.0001 to 2.5e+08"});
+  const Topology two = from_toml(kTwo, "two.toml");  // 0.25 and 0.5 Gbit/s; memory is not scaled
+  for (const double scale : {1e300, 3e8, 4e-7, 1e-300})
+    expect_complaint([&] { two.scaled(scale); }, {"--scale", "1 bit/s", "5e-07 to 2.5e+08"});
   EXPECT_NO_THROW(two.scaled(2.4e8));
-  EXPECT_NO_THROW(two.scaled(1.1e-4));
+  EXPECT_NO_THROW(two.scaled(6e-7));
   expect_complaint([&] { two.scaled(0); }, {"above 0"});
   EXPECT_EQ(two.scaled(3).link(1, 1), network::kMemory) << "nobody uses it";
   const auto with_rate = [&](const char* rate) {

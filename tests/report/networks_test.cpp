@@ -7,6 +7,7 @@
 #include "syncopate/report/files.h"
 #include "syncopate/report/sheets.h"
 #include "syncopate/report/terminal.h"
+#include "syncopate/report/words.h"
 #include "tests/report/made_sweep.h"
 
 namespace syncopate::report {
@@ -163,7 +164,8 @@ TEST_F(Networks, ALateNetworkMakesTimingCountForNothing) {
   ASSERT_EQ(late.prediction_errors.size(), 1u);
   EXPECT_EQ(late.prediction_errors[0].n, 0);
   EXPECT_EQ(late.prediction_errors[0].left_out, 1);
-  EXPECT_NE(terminal_table(late).find("was off by 5.0 %, but held against a time that"), std::string::npos);
+  EXPECT_NE(prediction_text(late.prediction_errors[0]).find("was off by 5.0 %, but held against a time that"),
+            std::string::npos);
   EXPECT_EQ(good.prediction_errors[0].n, 1);
 }
 

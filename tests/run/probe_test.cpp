@@ -227,7 +227,7 @@ TEST(Placement, RecordsWhatLinksCarriedWhileItTrained) {
   EXPECT_EQ(record.scale, 10);
   EXPECT_TRUE(record.trustworthy);
   ASSERT_EQ(record.links.size(), 2u);
-  EXPECT_EQ(record.links[0].gbit, 0.112);
+  EXPECT_DOUBLE_EQ(record.links[0].gbit, 0.112);
   EXPECT_EQ(record.links[0].bytes, 2000);
   EXPECT_EQ(record.links[0].busy, 0.5);
   EXPECT_EQ(record.links[1].bytes, 0);

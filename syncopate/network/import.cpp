@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/quantile.h"
 #include "syncopate/base/text.h"
 #include "syncopate/corpora/table.h"
 
@@ -66,10 +67,7 @@ class Measurements {
   static std::optional<double> median_of(const Values& values, const Pair& pair) {
     const auto found = values.find(pair);
     if (found == values.end()) return std::nullopt;
-    std::vector<double> sorted = found->second;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t half = sorted.size() / 2;
-    return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+    return quantile(found->second, 0.5);
   }
 
   static double number(const Table& table, size_t row, size_t column, const char* name, bool above_zero) {

@@ -42,7 +42,7 @@ int run_in_network(const spec::RunSpec& spec, int processes, char** argv);
 record::NetworkRecord network_record(const spec::RunSpec& spec, const Placement& placement,
                                      const emulation::LabReport& meanwhile, int64_t steps);
 
-/// "two-sites at a 100th of its rates: ohio-0, virginia-0".
+/// "two-sites, rates divided by 100 · on 2 hosts: ohio-0, virginia-0".
 std::string network_in_words(const spec::RunSpec& spec, const Placement& placement);
 
 }  // namespace syncopate::run

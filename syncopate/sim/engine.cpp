@@ -20,12 +20,11 @@ double or_no_limit(double gbyte) { return gbyte > 0 ? 1e9 * gbyte : kNoLimit; }
 }  // namespace
 
 Engine::Engine(const network::Topology& topology, std::vector<int> seats, int workers,
-               const LocalCosts& costs, double late_s)
+               const LocalCosts& costs)
     : topology_(topology),
       seats_(std::move(seats)),
       workers_(workers),
       costs_(costs),
-      late_s_(late_s),
       // An all-reduce of no size between two is four messages, one behind the other.
       hop_s_(costs.operation_s / 4),
       threads_busy_(seats_.size()),
@@ -94,8 +93,7 @@ Engine::Wire& Engine::wire(int from, int to) {
   } else {
     *place = static_cast<int>(wires_.size());
   }
-  wires_.push_back(
-      {.from = a, .to = b, .rate = rate, .latency = link.latency_ms / 1e3 + (inside ? 0 : late_s_)});
+  wires_.push_back({.from = a, .to = b, .rate = rate, .latency = link.latency_ms / 1e3});
   return wires_.back();
 }
 

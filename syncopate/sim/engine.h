@@ -31,10 +31,8 @@ struct Action {
 
 class Engine {
  public:
-  /// Ranks from 0: `workers`, which take part in collectives, and servers behind them. `late_s` is added to
-  /// every message between hosts.
-  Engine(const network::Topology& topology, std::vector<int> seats, int workers, const LocalCosts& costs,
-         double late_s);
+  /// Ranks from 0: `workers`, which take part in collectives, and servers behind them.
+  Engine(const network::Topology& topology, std::vector<int> seats, int workers, const LocalCosts& costs);
 
   /// All ranks share one machine of so many cores. To deal with a message takes a core `message_s`, one after
   /// the other where there are more messages than cores; while as many actors compute, whoever is woken first
@@ -175,7 +173,7 @@ class Engine {
   std::vector<int> seats_;
   int workers_;
   LocalCosts costs_;
-  double late_s_, hop_s_;
+  double hop_s_;
   std::vector<Operation> operations_{};
   std::vector<Actor> actors_{};
   std::deque<Wire> wires_{};

@@ -72,7 +72,7 @@ class Player {
         depth_(pipeline.stages.size()),
         replicas_(pipeline.stages.front().size()),
         time_(profile.at(pipeline.micro_batch)),
-        engine_(topology, seats(), static_cast<int>(depth_ * replicas_), profile.local, 0) {}
+        engine_(topology, seats(), static_cast<int>(depth_ * replicas_), profile.local) {}
 
   PipelinePrediction play() {
     for (size_t stage = 0; stage < depth_; ++stage) {

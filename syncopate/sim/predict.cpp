@@ -79,7 +79,7 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
 
   Profile profile = scene.profile;
   if (strategy.in_one_process) profile.local = between_threads(profile.local);
-  Engine engine(scene.topology, scene.seats, static_cast<int>(spec.comm.workers), profile.local, 0);
+  Engine engine(scene.topology, scene.seats, static_cast<int>(spec.comm.workers), profile.local);
   if (scene.one_machine) engine.share_machine(profile.cores, kMessage, kSlice);
   // One period to fall into the rhythm, one to look at; servers' queues take a little longer.
   const int64_t period = period_of(spec), before = strategy.has_servers ? 4 : period;

@@ -34,7 +34,7 @@ std::vector<int> one_each(int ranks) {
 /// Seconds until the last rank has the sum.
 double all_reduce_seconds(int ranks, double bytes, double latency_ms, double gbit, double* sent = nullptr) {
   const network::Topology topology = ring(ranks, latency_ms, gbit);
-  Engine engine(topology, one_each(ranks), ranks, {}, 0);
+  Engine engine(topology, one_each(ranks), ranks, {});
   const int sum = engine.all_reduce(bytes, 4);
   for (int rank = 0; rank < ranks; ++rank) {
     engine.script(engine.actor(rank)) = {{.kind = Action::Kind::kStart, .operation = sum},
@@ -115,7 +115,7 @@ TEST(Engine, BytesAreThoseOfTheMeter) {
 
 TEST(Engine, GatherSharesNothingButItsLinks) {
   const network::Topology topology = ring(3, 10, 0.1);
-  Engine engine(topology, one_each(3), 3, {}, 0);
+  Engine engine(topology, one_each(3), 3, {});
   const int gathered = engine.gather(1e6, 0);
   for (int rank = 0; rank < 3; ++rank) {
     engine.script(engine.actor(rank)) = {{.kind = Action::Kind::kStart, .operation = gathered},
@@ -307,7 +307,7 @@ TEST(Predict, EveryStrategyAndCodecCanBePlayed) {
 
 TEST(Predict, ThousandDevicesTakeFewEvents) {
   const network::Topology topology = ring(1024, 5, 1);
-  Engine engine(topology, one_each(1024), 1024, {}, 0);
+  Engine engine(topology, one_each(1024), 1024, {});
   const int sum = engine.all_reduce(4e7, 4);
   for (int rank = 0; rank < 1024; ++rank) {
     engine.script(engine.actor(rank)) = {{.kind = Action::Kind::kStart, .operation = sum},

@@ -24,14 +24,19 @@ class ModuleModel : public Model {
   explicit ModuleModel(std::shared_ptr<torch::nn::Module> module, LossFunction loss = {})
       : module_(std::move(module)), loss_(std::move(loss)) {}
 
-  std::vector<tensor::NamedTensor> parameters() const override {
+  using Model::buffers;
+  using Model::forward;
+  using Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(LayerRange layers) const override {
+    if (!layers.has(0)) return {};
     return chosen([](const at::Tensor& parameter) { return parameter.requires_grad(); });
   }
   std::vector<tensor::NamedTensor> constants() const override {
     return chosen([](const at::Tensor& parameter) { return !parameter.requires_grad(); });
   }
-  std::vector<tensor::NamedTensor> buffers() const override {
+  std::vector<tensor::NamedTensor> buffers(LayerRange layers) const override {
     std::vector<tensor::NamedTensor> found;
+    if (!layers.has(0)) return found;
     for (const auto& item : module_->named_buffers()) add_new(item.key(), item.value(), found);
     return found;
   }
@@ -51,7 +56,6 @@ class ModuleModel : public Model {
     }
   }
   int depth() const override { return 1; }
-  using Model::forward;
   at::Tensor forward(at::Tensor, const Batch&, LayerRange) override {
     return {};
   }  // the loss function does it all

@@ -261,7 +261,8 @@ TEST(Session, MicroBatchesWithoutIdsHaveNoiseOfTheirOwn) {
 /// A table of which a batch reads a few rows; ranks exchange those alone.
 class Table : public nn::Model {
  public:
-  std::vector<tensor::NamedTensor> parameters() const override { return {{"table", table_}}; }
+  using nn::Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(nn::LayerRange) const override { return {{"table", table_}}; }
   void set_mode(nn::Mode) override {}
   int depth() const override { return 1; }
   using nn::Model::forward;

@@ -17,8 +17,14 @@ namespace {
 /// loss = sum of x * (w + v): the gradient of both is the mean of x. Keeps a running statistic and a count.
 class Slope : public nn::Model {
  public:
-  std::vector<tensor::NamedTensor> parameters() const override { return {{"w", w_}, {"v", v_}}; }
-  std::vector<tensor::NamedTensor> buffers() const override { return {{"seen", seen_}, {"calls", calls_}}; }
+  using nn::Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(nn::LayerRange) const override {
+    return {{"w", w_}, {"v", v_}};
+  }
+  using nn::Model::buffers;
+  std::vector<tensor::NamedTensor> buffers(nn::LayerRange) const override {
+    return {{"seen", seen_}, {"calls", calls_}};
+  }
   void set_mode(nn::Mode) override {}
   int depth() const override { return 1; }
   using nn::Model::forward;

@@ -16,8 +16,12 @@ namespace {
 /// Keeps a running mean of what it has seen in training, as a batch norm does, and a count.
 class Running : public nn::Model {
  public:
-  std::vector<tensor::NamedTensor> parameters() const override { return {{"w", weight_}}; }
-  std::vector<tensor::NamedTensor> buffers() const override { return {{"seen", seen_}, {"calls", calls_}}; }
+  using nn::Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(nn::LayerRange) const override { return {{"w", weight_}}; }
+  using nn::Model::buffers;
+  std::vector<tensor::NamedTensor> buffers(nn::LayerRange) const override {
+    return {{"seen", seen_}, {"calls", calls_}};
+  }
   void set_mode(nn::Mode mode) override { training_ = mode.training; }
   int depth() const override { return 1; }
   using nn::Model::forward;

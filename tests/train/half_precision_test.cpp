@@ -14,7 +14,8 @@ namespace {
 class Weights : public nn::Model {
  public:
   Weights() : weight_(at::arange(1, 9, at::kFloat).set_requires_grad(true)) {}
-  std::vector<tensor::NamedTensor> parameters() const override { return {{"w", weight_}}; }
+  using nn::Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(nn::LayerRange) const override { return {{"w", weight_}}; }
   void set_mode(nn::Mode) override {}
   int depth() const override { return 1; }
   at::Tensor forward(at::Tensor, const tensor::Batch&, nn::LayerRange) override { return weight_; }

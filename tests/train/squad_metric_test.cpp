@@ -107,7 +107,10 @@ TEST(SquadMetricLong, MatchesTheScoreOfThePredictedAnswers) {
 /// Gives what is no number for every position.
 class Broken : public nn::Model {
  public:
-  std::vector<tensor::NamedTensor> parameters() const override { return {{"w", at::zeros({1})}}; }
+  using nn::Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(nn::LayerRange) const override {
+    return {{"w", at::zeros({1})}};
+  }
   void set_mode(nn::Mode) override {}
   int depth() const override { return 1; }
   using nn::Model::forward;

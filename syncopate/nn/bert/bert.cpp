@@ -17,6 +17,8 @@ namespace {
 /// layer's.
 enum Site : int64_t { kProbs, kAttentionOutput, kInner, kFeedForwardOutput, kSitesPerLayer };
 
+constexpr const char* kWordTable = "bert.embeddings.word_embeddings.weight";
+
 }  // namespace
 
 Bert::Bert(const BertConfig& config, Reads reads) : config_(config), reads_(reads) {
@@ -31,17 +33,20 @@ Bert::Bert(const BertConfig& config, Reads reads) : config_(config), reads_(read
   }
 }
 
-std::vector<tensor::NamedTensor> Bert::parameters() const {
+std::vector<tensor::NamedTensor> Bert::parameters(LayerRange range) const {
   std::vector<tensor::NamedTensor> all;
   const auto add = [&](const std::string& name, const auto& pair) {
     all.push_back({name + ".weight", pair.weight});
     all.push_back({name + ".bias", pair.bias});
   };
-  all.push_back({"bert.embeddings.word_embeddings.weight", embeddings_.word});
-  all.push_back({"bert.embeddings.position_embeddings.weight", embeddings_.position});
-  all.push_back({"bert.embeddings.token_type_embeddings.weight", embeddings_.type});
-  add("bert.embeddings.LayerNorm", embeddings_.norm);
+  if (range.has(0)) {
+    all.push_back({kWordTable, embeddings_.word});
+    all.push_back({"bert.embeddings.position_embeddings.weight", embeddings_.position});
+    all.push_back({"bert.embeddings.token_type_embeddings.weight", embeddings_.type});
+    add("bert.embeddings.LayerNorm", embeddings_.norm);
+  }
   for (size_t i = 0; i < layers_.size(); ++i) {
+    if (!range.has(static_cast<int>(i) + 1)) continue;
     const std::string layer = fmt::format("bert.encoder.layer.{}.", i);
     add(layer + "attention.self.query", layers_[i].attention.query);
     add(layer + "attention.self.key", layers_[i].attention.key);
@@ -52,8 +57,24 @@ std::vector<tensor::NamedTensor> Bert::parameters() const {
     add(layer + "output.dense", layers_[i].feed_forward.down);
     add(layer + "output.LayerNorm", layers_[i].feed_forward.norm);
   }
-  for (const auto& named : head_parameters()) all.push_back(named);
+  if (range.has(depth() - 1)) {
+    for (const auto& named : head_parameters()) all.push_back(named);
+  }
   return all;
+}
+
+std::vector<tensor::NamedTensor> Bert::tied() const {
+  if (reads_ != Reads::kMasked) return {};
+  return {{kWordTable, embeddings_.word}};
+}
+
+void Bert::stand_in_for_tied(std::vector<at::Tensor> tensors) {
+  check(tensors.empty() || tensors.size() == tied().size(), "one tensor for each that is tied");
+  stand_in_ = tensors.empty() ? at::Tensor() : tensors.front();
+}
+
+at::Tensor Bert::empty_hidden(const Batch& batch, int layer) const {
+  return empty_states(batch, layer, depth(), config_.hidden);
 }
 
 std::vector<at::Tensor> Bert::row_tables() const {
@@ -125,10 +146,11 @@ Noise Bert::head_noise(double rate, const Batch& batch) const {
 at::Tensor Bert::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
-  rows_BL_ = mode_.training && embeddings_.word.is_cpu() ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
-  if (mode_.training) seed_device_noise(embeddings_.word.device(), mode_.noise_key, batch.ids);
-  const at::Tensor mask_BL = additive_mask(batch, embeddings_.word.options().requires_grad(false));
+  const at::Tensor& ids_BL = batch.at("input_ids");
+  rows_BL_ = mode_.training && ids_BL.is_cpu() ? rows_of(batch, ids_BL) : NoiseRows();
+  const at::Tensor mask_BL = additive_mask(batch, ids_BL.options().dtype(embeddings_.word.dtype()));
   for (int i = range.first; i < range.last; ++i) {
+    if (mode_.training) seed_device_noise(ids_BL.device(), mix_key(mode_.noise_key, i), batch.ids);
     if (i == 0) {
       hidden = embed_batch(batch);
     } else if (i + 1 < depth()) {

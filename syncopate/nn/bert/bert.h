@@ -24,10 +24,14 @@ class Bert : public Model {
   /// Uses ATen's plain operations instead of our kernels: slower, for comparison.
   void set_plain(bool plain) { plain_ = plain; }
 
-  std::vector<tensor::NamedTensor> parameters() const override;
+  using Model::forward;
+  using Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(LayerRange layers) const override;
+  std::vector<tensor::NamedTensor> tied() const override;  ///< the word embeddings, where a decoder is
+  void stand_in_for_tied(std::vector<at::Tensor> tensors) override;
   void set_mode(Mode mode) override { mode_ = mode; }
   int depth() const override { return static_cast<int>(config_.layers) + 2; }
-  using Model::forward;
+  at::Tensor empty_hidden(const Batch& batch, int layer) const override;  ///< [B, L, D]
   /// The word embeddings, unless a decoder is tied to them or they are on a device where rows are not worth
   /// the bookkeeping.
   std::vector<at::Tensor> row_tables() const override;
@@ -51,7 +55,8 @@ class Bert : public Model {
   Bert(const BertConfig& config, Reads reads);  ///< parameters not yet set; throws ConfigError
   virtual at::Tensor head(const at::Tensor& hidden, const Batch& batch) const = 0;
 
-  const at::Tensor& word_table() const { return embeddings_.word; }
+  /// As a decoder reads it.
+  const at::Tensor& word_table() const { return stand_in_.defined() ? stand_in_ : embeddings_.word; }
   Noise head_noise(double rate, const Batch& batch) const;  ///< of the first positions
   double smoothing() const { return mode_.training ? smoothing_ : 0; }
   BertConfig& settings() { return config_; }
@@ -73,6 +78,7 @@ class Bert : public Model {
   BertConfig config_;
   Reads reads_;
   EmbeddingParams embeddings_;
+  at::Tensor stand_in_;  ///< for the word embeddings; undefined: none
   std::vector<Layer> layers_;
   Mode mode_;
   NoiseRows rows_BL_;  ///< of the batch at hand

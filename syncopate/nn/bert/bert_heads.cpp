@@ -53,6 +53,8 @@ Loss BertClassifier::loss(const at::Tensor& logits, const Batch& batch) const {
   return cross_entropy(logits, batch.at("labels"), smoothing());
 }
 
+int64_t BertClassifier::count(const Batch& batch) const { return labels_asked(batch.at("labels")); }
+
 void BertClassifier::name_labels(std::vector<std::string> names) {
   check(static_cast<int64_t>(names.size()) == config().num_labels, "one name per label");
   settings().labels = std::move(names);
@@ -85,6 +87,8 @@ Loss BertMaskedLm::loss(const at::Tensor& logits, const Batch& batch) const {
   return cross_entropy(logits, batch.at("labels"), smoothing());
 }
 
+int64_t BertMaskedLm::count(const Batch& batch) const { return labels_asked(batch.at("labels")); }
+
 BertQuestionAnswering::BertQuestionAnswering(const BertConfig& config)
     : Bert(config, Reads::kAll), outputs_(linear_params(2, config.hidden)) {}
 
@@ -102,5 +106,7 @@ Loss BertQuestionAnswering::loss(const at::Tensor& logits, const Batch& batch) c
   const Loss end = place_loss(logits.select(2, 1), padding_BL, batch.at("ends"), smoothing());
   return {(start.sum + end.sum) / 2, start.count};
 }
+
+int64_t BertQuestionAnswering::count(const Batch& batch) const { return labels_asked(batch.at("starts")); }
 
 }  // namespace syncopate::nn

@@ -19,6 +19,7 @@ class BertClassifier final : public Bert {
   at::Tensor pool(const at::Tensor& hidden_BLD) const;
 
   Loss loss(const at::Tensor& logits, const Batch& batch) const override;
+  int64_t count(const Batch& batch) const override;
   std::vector<tensor::NamedTensor> head_parameters() const override;
   const char* architecture() const override { return "BertForSequenceClassification"; }
 
@@ -36,6 +37,7 @@ class BertMaskedLm final : public Bert {
   explicit BertMaskedLm(const BertConfig& config);
 
   Loss loss(const at::Tensor& logits, const Batch& batch) const override;
+  int64_t count(const Batch& batch) const override;
   std::vector<tensor::NamedTensor> head_parameters() const override;
   const char* architecture() const override { return "BertForMaskedLM"; }
 
@@ -54,6 +56,7 @@ class BertQuestionAnswering final : public Bert {
   explicit BertQuestionAnswering(const BertConfig& config);
 
   Loss loss(const at::Tensor& logits, const Batch& batch) const override;
+  int64_t count(const Batch& batch) const override;
   std::vector<tensor::NamedTensor> head_parameters() const override;
   const char* architecture() const override { return "BertForQuestionAnswering"; }
 

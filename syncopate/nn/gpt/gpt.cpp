@@ -19,6 +19,8 @@ namespace {
 /// Where a block's dropouts draw their noise; the embeddings have site 0.
 enum Site : int64_t { kProbs, kAttended, kFed, kSitesPerBlock };
 
+constexpr const char* kWordTable = "transformer.wte.weight";
+
 /// Weights are [in, out], as Hugging Face keeps GPT-2's.
 LinearParams input_first(int64_t in, int64_t out) { return {parameter({in, out}), parameter({out})}; }
 
@@ -41,15 +43,18 @@ Gpt::Gpt(const GptConfig& config) : config_(config) {
   last_norm_ = norm_params(D);
 }
 
-std::vector<tensor::NamedTensor> Gpt::parameters() const {
+std::vector<tensor::NamedTensor> Gpt::parameters(LayerRange range) const {
   std::vector<tensor::NamedTensor> all;
   const auto add = [&](const std::string& name, const auto& pair) {
     all.push_back({name + ".weight", pair.weight});
     all.push_back({name + ".bias", pair.bias});
   };
-  all.push_back({"transformer.wte.weight", words_VD_});
-  all.push_back({"transformer.wpe.weight", positions_PD_});
+  if (range.has(0)) {
+    all.push_back({kWordTable, words_VD_});
+    all.push_back({"transformer.wpe.weight", positions_PD_});
+  }
   for (size_t i = 0; i < blocks_.size(); ++i) {
+    if (!range.has(static_cast<int>(i) + 1)) continue;
     const std::string block = fmt::format("transformer.h.{}.", i);
     add(block + "ln_1", blocks_[i].norm_1);
     add(block + "attn.c_attn", blocks_[i].qkv);
@@ -58,8 +63,24 @@ std::vector<tensor::NamedTensor> Gpt::parameters() const {
     add(block + "mlp.c_fc", blocks_[i].up);
     add(block + "mlp.c_proj", blocks_[i].down);
   }
-  add("transformer.ln_f", last_norm_);
+  if (range.has(depth() - 1)) add("transformer.ln_f", last_norm_);
   return all;
+}
+
+std::vector<tensor::NamedTensor> Gpt::tied() const { return {{kWordTable, words_VD_}}; }
+
+void Gpt::stand_in_for_tied(std::vector<at::Tensor> tensors) {
+  check(tensors.size() <= 1, "one tensor for the table of words");
+  stand_in_ = tensors.empty() ? at::Tensor() : tensors.front();
+}
+
+at::Tensor Gpt::empty_hidden(const Batch& batch, int layer) const {
+  return empty_states(batch, layer, depth(), config_.hidden);
+}
+
+int64_t Gpt::count(const Batch& batch) const {
+  const at::Tensor& labels_BL = batch.at("labels");
+  return labels_asked(labels_BL.slice(1, 1));  // the first token is predicted from nothing
 }
 
 void Gpt::set_dropout(double rate) {
@@ -110,10 +131,11 @@ at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Ten
 at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
-  rows_BL_ = mode_.training && words_VD_.is_cpu() ? rows_of(batch, batch.at("input_ids")) : NoiseRows();
-  if (mode_.training) seed_device_noise(words_VD_.device(), mode_.noise_key, batch.ids);
-  const at::Tensor mask_BL = additive_mask(batch, words_VD_.options().requires_grad(false));
+  const at::Tensor& ids_BL = batch.at("input_ids");
+  rows_BL_ = mode_.training && ids_BL.is_cpu() ? rows_of(batch, ids_BL) : NoiseRows();
+  const at::Tensor mask_BL = additive_mask(batch, ids_BL.options().dtype(words_VD_.dtype()));
   for (int i = range.first; i < range.last; ++i) {
+    if (mode_.training) seed_device_noise(ids_BL.device(), mix_key(mode_.noise_key, i), batch.ids);
     if (i == 0) {
       hidden = embed_batch(batch);
     } else if (i + 1 < depth()) {
@@ -121,7 +143,7 @@ at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range)
     } else {
       hidden = at::layer_norm(hidden, {config_.hidden}, last_norm_.weight, last_norm_.bias,
                               config_.layer_norm_eps);
-      if (!loss_makes_logits()) hidden = at::linear(hidden, words_VD_);
+      if (!loss_makes_logits()) hidden = at::linear(hidden, head_table());
     }
   }
   return hidden;
@@ -140,7 +162,8 @@ Loss Gpt::loss(const at::Tensor& output_BLX, const Batch& batch) const {
   if (L > 1) targets_BL.narrow(1, 0, L - 1).copy_(labels_BL.narrow(1, 1, L - 1));
   const at::Tensor rows_NX = output_BLX.reshape({B * L, output_BLX.size(2)});
   const at::Tensor targets_N = targets_BL.view({B * L});
-  return loss_makes_logits() ? head_loss(rows_NX, words_VD_, targets_N) : cross_entropy(rows_NX, targets_N);
+  return loss_makes_logits() ? head_loss(rows_NX, head_table(), targets_N)
+                             : cross_entropy(rows_NX, targets_N);
 }
 
 void Gpt::initialize(uint64_t seed) {

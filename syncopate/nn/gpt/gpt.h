@@ -28,10 +28,15 @@ class Gpt final : public Model {
   /// False lets every position see every other: for comparison.
   void set_causal(bool causal) { causal_ = causal; }
 
-  std::vector<tensor::NamedTensor> parameters() const override;
+  using Model::forward;
+  using Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(LayerRange layers) const override;
+  std::vector<tensor::NamedTensor> tied() const override;  ///< the table of words
+  void stand_in_for_tied(std::vector<at::Tensor> tensors) override;
   void set_mode(Mode mode) override { mode_ = mode; }
   int depth() const override { return static_cast<int>(config_.layers) + 2; }
-  using Model::forward;
+  at::Tensor empty_hidden(const Batch& batch, int layer) const override;  ///< [B, L, D]
+  int64_t count(const Batch& batch) const override;
   /// Logits [B, L, V] after the last layer, except in training: there the last layer gives its hidden state
   /// [B, L, D] and the loss makes the logits, a few rows at a time. Throws DataError for tokens or lengths
   /// the model has no embedding for.
@@ -54,10 +59,12 @@ class Gpt final : public Model {
   Noise noise(int64_t site, double rate) const;
   at::Tensor embed_batch(const Batch& batch) const;
   at::Tensor run_block(int64_t number, const at::Tensor& x_BLD, const at::Tensor& mask_BL) const;
+  const at::Tensor& head_table() const { return stand_in_.defined() ? stand_in_ : words_VD_; }
   bool loss_makes_logits() const { return mode_.training && !plain_; }
 
   GptConfig config_;
   at::Tensor words_VD_, positions_PD_;
+  at::Tensor stand_in_;  ///< for the table of words as the head reads it; undefined: none
   std::vector<Block> blocks_;
   NormParams last_norm_;
   Mode mode_;

@@ -95,20 +95,24 @@ at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
                       const BatchNormOptions& options) {
   if (options.training && !options.sum && x_BCHW.numel() == x_BCHW.size(1)) {
     // One value a channel has no variance to learn from; the library would divide by none.
-    params.running_mean.mul_(1 - options.momentum)
-        .add_(x_BCHW.detach().flatten().to(at::kFloat), options.momentum);
+    if (!options.again) {
+      params.running_mean.mul_(1 - options.momentum)
+          .add_(x_BCHW.detach().flatten().to(at::kFloat), options.momentum);
+    }
     return at::batch_norm(x_BCHW, params.weight, params.bias, {}, {}, true, options.momentum, options.eps,
                           true);
   }
   if (!options.training || !options.sum) {
-    return at::batch_norm(x_BCHW, params.weight, params.bias, params.running_mean, params.running_var,
-                          options.training, options.momentum, options.eps, true);
+    const bool needed = !options.training || !options.again;  // to read or to update
+    return at::batch_norm(x_BCHW, params.weight, params.bias, needed ? params.running_mean : at::Tensor(),
+                          needed ? params.running_var : at::Tensor(), options.training, options.momentum,
+                          options.eps, true);
   }
   Statistics statistics;
   {
     const at::NoGradGuard no_grad;
     statistics = joint_statistics(x_BCHW.detach(), options.sum);
-    if (statistics.count > 0) {
+    if (statistics.count > 0 && !options.again) {
       // The running variance is that of what the batch was drawn from.
       const double unbiased = statistics.count / std::max(statistics.count - 1, 1.0);
       const double keep = 1 - options.momentum;

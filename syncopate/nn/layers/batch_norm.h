@@ -16,6 +16,7 @@ struct BatchNormParams {
 
 struct BatchNormOptions {
   bool training = false;
+  bool again = false;     ///< a forward pass made once more: the running statistics stay as they are
   double momentum = 0.1;  ///< how much of the running statistics each batch replaces
   double eps = 1e-5;
   SumOverRanks sum = {};  ///< when set, training uses the statistics of all ranks together

@@ -34,4 +34,10 @@ at::Tensor additive_mask(const tensor::Batch& batch, const at::TensorOptions& op
   return mask_BL.eq(0).to(options).mul(lowest).contiguous();
 }
 
+at::Tensor empty_states(const tensor::Batch& batch, int layer, int depth, int64_t width) {
+  check(0 < layer && layer < depth - 1, "what enters this layer is not the states of all positions");
+  const at::Tensor& ids_BL = batch.at("input_ids");
+  return at::empty({ids_BL.size(0), ids_BL.size(1), width}, ids_BL.options().dtype(at::kFloat));
+}
+
 }  // namespace syncopate::nn

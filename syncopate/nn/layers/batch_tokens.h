@@ -18,4 +18,8 @@ void check_tokens(const at::Tensor& ids_BL, int64_t max_positions, int64_t vocab
 /// padding. [B, L], contiguous, as our kernels read it; undefined when the batch has no padding.
 at::Tensor additive_mask(const tensor::Batch& batch, const at::TensorOptions& options);
 
+/// What enters `layer` of a transformer with `depth` layers, embeddings and head counted: an empty [B, L,
+/// width] where the batch is. Layers 1 .. depth - 2 alone: a head may read fewer positions.
+at::Tensor empty_states(const tensor::Batch& batch, int layer, int depth, int64_t width);
+
 }  // namespace syncopate::nn

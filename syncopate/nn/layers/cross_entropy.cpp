@@ -6,6 +6,8 @@
 
 namespace syncopate::nn {
 
+int64_t labels_asked(const at::Tensor& labels) { return labels.ne(kNoLabel).sum().item<int64_t>(); }
+
 tensor::Loss cross_entropy(const at::Tensor& logits_NC, const at::Tensor& labels_N, double smoothing) {
   const int64_t classes = logits_NC.size(1);
   const at::Tensor asked_N = labels_N.ne(kNoLabel);

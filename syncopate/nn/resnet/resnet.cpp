@@ -44,31 +44,39 @@ ResNet::ResNet(const ResNetConfig& config) : config_(config) {
   head_ = {parameter({config_.num_labels, in}), parameter({config_.num_labels})};
 }
 
-std::vector<const ResNet::Unit*> ResNet::units() const {
-  std::vector<const Unit*> all = {&stem_};
-  for (const Block& block : blocks_) {
-    all.push_back(&block.first);
-    all.push_back(&block.second);
-    for (const Unit& each : block.shortcut) all.push_back(&each);
+std::vector<const ResNet::Unit*> ResNet::units(LayerRange range) const {
+  std::vector<const Unit*> all;
+  if (range.has(0)) all.push_back(&stem_);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    if (!range.has(static_cast<int>(i) + 1)) continue;
+    all.push_back(&blocks_[i].first);
+    all.push_back(&blocks_[i].second);
+    for (const Unit& each : blocks_[i].shortcut) all.push_back(&each);
   }
   return all;
 }
 
-std::vector<tensor::NamedTensor> ResNet::parameters() const {
+at::MemoryFormat ResNet::format() const {
+  return channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+}
+
+std::vector<tensor::NamedTensor> ResNet::parameters(LayerRange range) const {
   std::vector<tensor::NamedTensor> all;
-  for (const Unit* each : units()) {
+  for (const Unit* each : units(range)) {
     all.push_back({each->convolution + ".weight", each->weight_OIKK});
     all.push_back({each->norm + ".weight", each->params.weight});
     all.push_back({each->norm + ".bias", each->params.bias});
   }
-  all.push_back({"fc.weight", head_.weight});
-  all.push_back({"fc.bias", head_.bias});
+  if (range.has(depth() - 1)) {
+    all.push_back({"fc.weight", head_.weight});
+    all.push_back({"fc.bias", head_.bias});
+  }
   return all;
 }
 
-std::vector<tensor::NamedTensor> ResNet::buffers() const {
+std::vector<tensor::NamedTensor> ResNet::buffers(LayerRange range) const {
   std::vector<tensor::NamedTensor> all;
-  for (const Unit* each : units()) {
+  for (const Unit* each : units(range)) {
     all.push_back({each->norm + ".running_mean", each->params.running_mean});
     all.push_back({each->norm + ".running_var", each->params.running_var});
   }
@@ -92,7 +100,7 @@ at::Tensor ResNet::run(const Unit& unit, const at::Tensor& x_BCHW) const {
   const std::vector<int64_t> strides(2, unit.stride), paddings(2, padding);
   const at::Tensor y_BCHW =
       at::conv2d(x_BCHW, unit.weight_OIKK, {}, at::IntArrayRef(strides), at::IntArrayRef(paddings));
-  return batch_norm(y_BCHW, unit.params, {.training = mode_.training, .sum = sum_});
+  return batch_norm(y_BCHW, unit.params, {.training = mode_.training, .again = mode_.again, .sum = sum_});
 }
 
 at::Tensor ResNet::run(const Block& block, const at::Tensor& x_BCHW) const {
@@ -108,8 +116,7 @@ at::Tensor ResNet::run_stem(const Batch& batch) const {
     throw DataError("a batch has images of shape [{}] but the model takes {} channels of rows of pixels",
                     fmt::join(images_BCHW.sizes(), ", "), config_.channels);
   }
-  const auto format = channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-  return run(stem_, images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format)).relu_();
+  return run(stem_, images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format())).relu_();
 }
 
 at::Tensor ResNet::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
@@ -131,9 +138,24 @@ Loss ResNet::loss(const at::Tensor& logits, const Batch& batch) const {
   return cross_entropy(logits, batch.at("labels"), mode_.training ? smoothing_ : 0.0);
 }
 
+int64_t ResNet::count(const Batch& batch) const { return labels_asked(batch.at("labels")); }
+
+at::Tensor ResNet::empty_hidden(const Batch& batch, int layer) const {
+  check(0 < layer && layer < depth() - 1, "a layer that no block comes before");
+  const at::Tensor& images_BCHW = batch.at("images");
+  const auto before = static_cast<size_t>(layer - 1);  // blocks
+  const int64_t C = config_.widths[before == 0 ? 0 : (before - 1) / static_cast<size_t>(config_.blocks)];
+  int64_t H = images_BCHW.size(2), W = images_BCHW.size(3);
+  for (size_t i = 0; i < before; ++i) {
+    H = (H - 1) / blocks_[i].first.stride + 1;
+    W = (W - 1) / blocks_[i].first.stride + 1;
+  }
+  return at::empty({images_BCHW.size(0), C, H, W}, images_BCHW.options().dtype(at::kFloat), format());
+}
+
 void ResNet::initialize(uint64_t seed) {
   uint64_t number = 0;
-  for (const Unit* each : units()) {
+  for (const Unit* each : units({0, depth()})) {
     const at::Tensor& weight = each->weight_OIKK;
     const auto inputs = static_cast<double>(weight.size(1) * weight.size(2) * weight.size(3));
     fill_uniform(weight, 1 / std::sqrt(inputs), mix_key(seed, number++));

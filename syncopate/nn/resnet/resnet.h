@@ -30,11 +30,16 @@ class ResNet final : public Model {
   /// Whether activations keep the channels of a pixel side by side; a matter of speed alone.
   void set_channels_last(bool last) { channels_last_ = last; }
 
-  std::vector<tensor::NamedTensor> parameters() const override;
-  std::vector<tensor::NamedTensor> buffers() const override;  ///< the running statistics
+  using Model::buffers;
+  using Model::forward;
+  using Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(LayerRange layers) const override;
+  std::vector<tensor::NamedTensor> buffers(LayerRange layers) const override;  ///< the running statistics
   void set_mode(Mode mode) override { mode_ = mode; }
   int depth() const override { return static_cast<int>(blocks_.size()) + 2; }
-  using Model::forward;
+  at::Tensor empty_hidden(const Batch& batch,
+                          int layer) const override;  ///< [B, C, H, W] of the block before
+  int64_t count(const Batch& batch) const override;
   /// Logits [B, labels] after the last layer. Throws DataError for images the model does not take.
   at::Tensor forward(at::Tensor hidden_BCHW, const Batch& batch, LayerRange layers) override;
   /// Cross entropy, summed over the images.
@@ -60,7 +65,8 @@ class ResNet final : public Model {
 
   static Unit unit(std::string convolution, std::string norm, int64_t in, int64_t out, int64_t kernel,
                    int64_t stride);
-  std::vector<const Unit*> units() const;
+  std::vector<const Unit*> units(LayerRange layers) const;
+  at::MemoryFormat format() const;
   at::Tensor run(const Unit& unit, const at::Tensor& x_BCHW) const;
   at::Tensor run(const Block& block, const at::Tensor& x_BCHW) const;
   at::Tensor run_stem(const Batch& batch) const;

@@ -3,16 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <optional>
+
+#include "syncopate/parallel/engines/block_chain.h"
 
 namespace syncopate::parallel {
-namespace {
-
-tensor::Loss loss_of(Replica& replica, const tensor::Batch& batch) {
-  const tensor::Autocast autocast(replica.precision, replica.params.values.device());
-  return replica.model.loss(replica.model.forward(batch), batch);
-}
-
-}  // namespace
 
 Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                            const EngineEvents& events) {
@@ -27,19 +22,22 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
   LocalLoss& total = made.loss;
   const size_t rounds = std::max<size_t>(1, micro.size());
   for (size_t i = 0; i < rounds; ++i) {
-    at::Tensor sum;
+    std::optional<BlockChain> chain;
     if (i < micro.size()) {
       phase("forward");
-      replica.model.set_mode({.training = true, .noise_key = noise_key});
-      const tensor::Loss loss = loss_of(replica, device.is_cpu() ? micro[i] : micro[i].to(device));
-      sum = loss.sum;
-      total.sum += sum.item<double>();
+      chain.emplace(replica.model,
+                    ChainOptions{.mode = {.training = true, .noise_key = noise_key},
+                                 .precision = replica.precision,
+                                 .device = device,
+                                 .recompute = options_.recompute},
+                    device.is_cpu() ? micro[i] : micro[i].to(device));
+      const tensor::Loss loss = chain->loss();
+      total.sum += loss.sum.item<double>();
       total.count += loss.count;
-      if (replica.loss_scale != nullptr) sum = sum * replica.loss_scale->value();
     }
     if (events.before_backward) events.before_backward(total, made.rows, i + 1 == rounds);
     phase("backward");
-    if (sum.defined()) sum.backward();
+    if (chain) chain->backward_from_loss(replica.loss_scale != nullptr ? replica.loss_scale->value() : 1);
   }
   return made;
 }

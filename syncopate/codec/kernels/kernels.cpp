@@ -1,6 +1,7 @@
 // Compiled once for each instruction set, with SYNCOPATE_ISA naming it; see cmake/kernels.cmake.
 #include "syncopate/codec/kernels/kernels.h"
 
+#include "syncopate/codec/kernels/activations.h"
 #include "syncopate/codec/kernels/halves.h"
 #include "syncopate/codec/kernels/scaled.h"
 
@@ -129,6 +130,7 @@ const Kernels table = {
     finite,
     add,
     positions_from,
+    activation_kernels(),
 };
 
 }  // namespace syncopate::codec::kernels::SYNCOPATE_ISA

@@ -1,0 +1,106 @@
+#pragma once
+
+#include "syncopate/codec/kernels/kernels.h"
+#include "syncopate/codec/kernels/lanes.h"
+
+// Which step a channel has. A few bits are worth the trouble: with a step from the largest magnitude alone,
+// as published, 2 bits spend two of four levels on a handful of values.
+//
+// A step travels as a bf16: the range of fp32, so that gradients of any size keep theirs. Its sign says where
+// levels lie. Positive: on whole steps, and zero is one of them. Negative: between them, at half a step.
+namespace syncopate::codec::kernels::SYNCOPATE_ISA {
+
+struct Step {
+  double size;
+  bool between = false;
+  bool cover = false;  ///< no value may lie outside of the levels: the size is rounded up
+};
+
+/// Levels on both sides of zero: how far the upper half reaches, in steps.
+SYNCOPATE_INLINE double reach(int bits) { return static_cast<double>(1 << (bits - 1)) - 0.5; }
+
+/// Up to where values are coded before larger ones are cut off, in roots of the mean square: the least
+/// squared error where they are normally distributed. Of 2 bits: what lies beyond belongs to the outer
+/// levels.
+SYNCOPATE_INLINE double usual_limit(int bits) { return bits == 2 ? 1.0 : bits == 3 ? 2.2 : 2.6; }
+
+/// With what is drawn, rounding has no bias as long as values lie within the levels.
+SYNCOPATE_INLINE Step drawn_step(int bits, double largest) {
+  if (bits <= 2) return {2 * largest / ((1 << bits) - 1), true, true};
+  return {largest / ((1 << (bits - 1)) - 1), false, true};
+}
+
+/// Two levels: the mean magnitude with the value's sign.
+SYNCOPATE_INLINE Step step_of_one_bit(double rows, double sum) { return {2 * sum / rows, true}; }
+
+/// Four levels, h and 3h on both sides of zero, or -2h, -h, 0 and h: a channel that is mostly zeros, or has
+/// few large values among small ones, is better off with a zero. For both, h has the least squared error
+/// where those beyond the limit take the outer level (the one level); so either takes something off the
+/// error, whatever the values.
+SYNCOPATE_INLINE Step step_of_two_bits(double rows, double sum, double outer_count, double outer_sum) {
+  const double inner_sum = sum > outer_sum ? sum - outer_sum : 0;
+  const double projected = inner_sum + 3 * outer_sum, weight = rows + 8 * outer_count;
+  const double between = projected * projected / weight;
+  const double whole = outer_count > 0 ? outer_sum * outer_sum / outer_count : 0;
+  if (whole > between) return {outer_sum / outer_count};
+  return {2 * projected / weight, true};
+}
+
+/// The largest value is within reach, or values are cut off at the limit: what gives the smaller squared
+/// error, a twelfth of the step's square for each value that is not cut off.
+SYNCOPATE_INLINE Step step_of_few_bits(int bits, double rows, double largest, double squares, double limit,
+                                       double count, double sum, double outer_squares) {
+  const double full = largest / reach(bits), cut = limit / reach(bits);
+  if (!(limit < largest)) return {full};
+  const double rounding = rows * full * full / 12;
+  const double of_full = rounding < squares ? rounding : squares;
+  const double off = outer_squares - 2 * limit * sum + count * limit * limit;
+  return {rows * cut * cut / 12 + off < of_full ? cut : full};
+}
+
+SYNCOPATE_INLINE uint16_t sent(Step step) {
+  constexpr double kLeast = 0x1p-120, kMost = 0x1p120;  // its inverse is finite, and so is what is decoded
+  if (!(step.size >= kLeast)) return 0;
+  const auto size = static_cast<float>(step.size < kMost ? step.size : kMost);
+  uint32_t bits;
+  __builtin_memcpy(&bits, &size, sizeof bits);
+  bits += step.cover ? 0xffffu : 0x7fffu + ((bits >> 16) & 1u);
+  return static_cast<uint16_t>((bits >> 16) | (step.between ? 0x8000u : 0u));
+}
+
+static void limits_of_channels(int bits, int64_t rows, int64_t channels, Moments of, float* into) {
+  const double times = usual_limit(bits);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double mean = static_cast<double>(of.squares[c]) / static_cast<double>(rows);
+    into[c] = static_cast<float>(times * __builtin_sqrt(mean));
+  }
+}
+
+static void choose_steps(int bits, bool drawn, int64_t rows, int64_t channels, Moments of,
+                         const float* limits, Beyond beyond, uint16_t* into) {
+  const auto count = static_cast<double>(rows);
+  for (int64_t c = 0; c < channels; ++c) {
+    if (of.largest[c] >= kInfinity) {
+      into[c] = 0x7fc0;  // not a number, and so is what is decoded
+      continue;
+    }
+    const auto largest = static_cast<double>(load<float>(of.largest + c));
+    const bool sums = !drawn && bits <= 4 && static_cast<double>(of.squares[c]) <= __FLT_MAX__;
+    Step step{largest / reach(bits)};
+    if (drawn) {
+      step = drawn_step(bits, largest);
+    } else if (bits == 1 && sums) {
+      step = step_of_one_bit(count, static_cast<double>(of.sums[c]));
+    } else if (bits == 2 && sums) {
+      step = step_of_two_bits(count, static_cast<double>(of.sums[c]), static_cast<double>(beyond.counts[c]),
+                              static_cast<double>(beyond.sums[c]));
+    } else if (sums) {
+      step = step_of_few_bits(bits, count, largest, static_cast<double>(of.squares[c]),
+                              static_cast<double>(limits[c]), static_cast<double>(beyond.counts[c]),
+                              static_cast<double>(beyond.sums[c]), static_cast<double>(beyond.squares[c]));
+    }
+    into[c] = sent(step);
+  }
+}
+
+}  // namespace syncopate::codec::kernels::SYNCOPATE_ISA

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far predictions are off: every cell of a grid is predicted by `syncopate advise` and trained in the lab.
 
-    bench/advice.py [--build build] [--rounds 1] [--networks ...] [--workers 2,4] [--rows ...] [--seconds 12] [--out FILE]
+    bench/advice.py [--build build] [--rounds 1] [--networks ...] [--workers 2,4] [--rows ...] [--seconds 12] [--longest 8] [--out FILE]
 
 Cells: strategies and codecs x workers x networks. The step is measured once for each number of workers in each round, cells
 are interleaved over networks, and a cell's number is the median over rounds. An error is (predicted - measured) / measured
@@ -72,8 +72,8 @@ def measure(program, network, scale, workers, names, expected_ms, options, folde
     """The milliseconds of an iteration, without those in which a strategy falls into its rhythm; none: it failed."""
     strategy, codec = names
     every = 8 if strategy in ("local-sgd", "diloco") else 1
-    first = max(every, WARMUP + 2)
-    count = min(40, max(8, round(1e3 * options.seconds / expected_ms)))
+    first = max(every, WARMUP + 2 if codec in ("power-sgd", "one-bit") else 2)
+    count = min(40, max(3, round(1e3 * options.seconds / expected_ms)))
     steps = first + (max(2, round(count / every)) * every if every > 1 else count)
     command = [program, "train", "--network", network, "--scale", scale, "--workers", workers, "--strategy", strategy, "--codec",
                codec, "--global-batch", options.batch, "--steps", steps, "--out", folder, *task_flags(options)]
@@ -114,6 +114,7 @@ def main():
     parser.add_argument("--rows", default="", help="separated by ;")
     parser.add_argument("--scale", type=float, help="the same for all networks")
     parser.add_argument("--seconds", type=float, default=12, help="of training, roughly, in a cell")
+    parser.add_argument("--longest", type=float, default=8, help="seconds of a predicted iteration above which a cell is left out")
     parser.add_argument("--model", default="bert-tiny")
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32, help="of all workers together")
@@ -123,7 +124,7 @@ def main():
     networks = pick(options.networks, ",", NETWORKS, "network")
     names = pick(options.rows, ";", ROWS, "row")
     workers = [int(text) for text in options.workers.split(",")]
-    cells, recommended, failed = {}, {}, []
+    cells, recommended, failed, slow = {}, {}, [], []
     took = []
     for _ in rounds(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -140,6 +141,9 @@ def main():
                     if name not in plan:
                         continue
                     (strategy, codec, on), predicted = plan[name]
+                    if predicted["ms"] > 1e3 * options.longest:
+                        slow.append((network, count, name))
+                        continue
                     scale = options.scale or NETWORKS[network]
                     began = time.monotonic()
                     place = f"{folder}/{network}-{count}-{name.replace(', ', '-')}"
@@ -183,7 +187,8 @@ def main():
         worst = max(worst, slower)
         lines.append(row(network, count, chosen, best, f"{100 * slower:.1f} %"))
     lines.append("")
-    for what, places in (("failed", failed), ("left out, the machine was too busy", busy)):
+    for what, places in (("failed", failed), ("left out, the machine was too busy", busy),
+                         (f"left out, an iteration is predicted to take more than {options.longest:g} s", dict.fromkeys(slow))):
         if places:
             lines.append(f"- {what}: " + "; ".join(f"{network}, {count} workers, {name}" for network, count, name in places))
     if errors:

@@ -22,6 +22,8 @@ std::string group_of(const std::string& field) {
                                                           {"strategy", "Synchronising"},
                                                           {"codec", "Synchronising"},
                                                           {"comm", "Workers"},
+                                                          {"pipeline", "Pipeline"},
+                                                          {"activation", "Pipeline"},
                                                           {"network", "Workers"},
                                                           {"compute", "Workers"}};
   return kGroups.at(field.substr(0, field.find('.')));
@@ -62,7 +64,7 @@ void add_spec_options(Program& program, CLI::App& app, SpecArguments& arguments)
                                       .preset = Fields::text_of(field),
                                       .choices = field.choices});
   }
-  for (const char* group : {"Task", "Model", "Training", "Synchronising", "Workers"}) {
+  for (const char* group : {"Task", "Model", "Training", "Synchronising", "Pipeline", "Workers"}) {
     for (const Fields::Field& field : fields.all()) {
       if (!field.flag.empty() && group_of(field.name) == group) add_flag(program, app, field, arguments);
     }

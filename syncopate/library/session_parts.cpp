@@ -285,7 +285,7 @@ parallel::Gradients SessionEngine::run(parallel::Replica& replica, std::span<con
   // Which rows of its tables were read, only their owner knows.
   for (const at::Tensor& table : replica.model.row_tables())
     made.rows.push_back({table, at::arange(table.size(0), at::kLong)});
-  if (loss.count > 0) made.loss = {loss.sum.item<double>(), loss.count};
+  if (loss.count > 0) made.loss = {loss.sum.item<double>(), loss.count, loss.count};
   if (events.before_backward) events.before_backward(made.loss, made.rows, true);
   if (events.phase) events.phase("backward");
   if (loss.count == 0) return made;

@@ -5,7 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "syncopate/nn/model.h"
 #include "syncopate/parallel/replica.h"
+#include "syncopate/tensor/precision.h"
 
 namespace syncopate::parallel {
 
@@ -13,6 +15,9 @@ namespace syncopate::parallel {
 struct LocalLoss {
   double sum = 0;
   int64_t count = 0;
+  /// What the loss of this rank's replica counts, also on a rank whose stage of it has no loss: there `sum`
+  /// and `count` are 0.
+  int64_t of_replica = 0;
 };
 
 /// What the engine tells its caller while it works; each may be empty.
@@ -38,6 +43,14 @@ class Engine {
   /// micro-batches; no micro-batch at all adds nothing. `noise_key` decides every example's dropout.
   virtual Gradients run(Replica& replica, std::span<const tensor::Batch> micro, uint64_t noise_key,
                         const EngineEvents& events) = 0;
+
+  /// Makes batches number 0 to `batches` - 1 with `batch`, and hands the model's output for each to `use`, in
+  /// order: dropout is off, there are no gradients, and both are on the model's device. Of a model in stages
+  /// the last stage alone has outputs. Collective among the stages of a replica.
+  using MakeBatch = std::function<tensor::Batch(int64_t number)>;
+  using UseOutput = std::function<void(const at::Tensor& output, const tensor::Batch& batch)>;
+  virtual void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
+                     const UseOutput& use);
 };
 
 }  // namespace syncopate::parallel

@@ -1,11 +1,26 @@
 #include "syncopate/parallel/replica.h"
 
+#include <ATen/ATen.h>
+
 #include <cmath>
 
 #include "syncopate/base/clock.h"
+#include "syncopate/comm/direct_sum.h"
 #include "syncopate/optim/clip.h"
 
 namespace syncopate::parallel {
+namespace {
+
+constexpr int kNormTag = 62;
+
+}  // namespace
+
+double Replica::whole_norm(double mine) const {
+  if (stages == nullptr) return mine;
+  const at::Tensor squares = at::full({1}, mine * mine, at::kDouble);
+  comm::sum_directly(*stages, squares, kNormTag).wait();
+  return std::sqrt(squares.item<double>());
+}
 
 double Replica::mean_scale(double count) const {
   return loss_scale != nullptr ? 1 / count / loss_scale->value() : 1 / count;
@@ -28,7 +43,7 @@ Replica::Scaled Replica::scaled(double count) const {
   if (count == 0) return {.update = {.skipped = true}, .scale = std::nullopt};  // nothing to learn from
   const double scale = mean_scale(count);
   const bool need_norm = clip > 0 || loss_scale != nullptr;
-  const Update update = judge(need_norm ? optim::gradient_norm(params.grads, scale) : 0);
+  const Update update = judge(need_norm ? whole_norm(optim::gradient_norm(params.grads, scale)) : 0);
   if (update.skipped) return {.update = update, .scale = std::nullopt};
   return {.update = update, .scale = scale * optim::clip_factor(update.gradient_norm, clip)};
 }

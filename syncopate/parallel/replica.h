@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "syncopate/comm/group.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/optim/loss_scale.h"
 #include "syncopate/optim/optimizer.h"
@@ -20,6 +21,8 @@ struct Replica {
   tensor::Precision precision = tensor::Precision::kFp32;
   /// Multiplies the loss so that small gradients survive fp16, and is divided out again; null: not needed.
   optim::LossScale* loss_scale = nullptr;
+  /// The ranks that hold the other parts of the model; null: it is whole here.
+  comm::Group* stages = nullptr;
 
   /// Divides the gradient by the count, clips it and updates the parameters. With a loss scale, a gradient
   /// that overflowed is counted and skipped: every rank holds the same gradient, so all agree.
@@ -27,6 +30,9 @@ struct Replica {
 
   // The parts of `apply`, for who updates elsewhere.
 
+  /// The norm of the whole model's gradient, of which this rank's part has norm `mine`. Collective among
+  /// `stages`.
+  double whole_norm(double mine) const;
   double mean_scale(double count) const;  ///< what makes the gradient that of the mean loss
   /// The scaled gradient has this norm: whether to update with it, and what the loss scale learns from it.
   Update judge(double norm) const;

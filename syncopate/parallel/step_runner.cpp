@@ -25,7 +25,7 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
   result.talked = strategy_.exchanges(order.step);
   check(local || result.talked, "a common update needs everybody's count");
 
-  Totals totals(mesh_.world);
+  Totals totals(mesh_.world, mesh_.staged());
   StepContext context{.step = order.step, .lr = order.lr, .count = 0};
   EngineEvents events;
   events.phase = hooks.phase;
@@ -33,7 +33,7 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
     if (last && result.talked) {
       totals.start(so_far, hooks.earlier, hooks.wishes ? hooks.wishes() : Wishes{});
     }
-    if (local) context.count = static_cast<double>(so_far.count);
+    if (local) context.count = static_cast<double>(so_far.of_replica);
     context.rows = rows;
     strategy_.before_backward(replica_, context, last);
   };

@@ -2,10 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include "syncopate/comm/direct_sum.h"
+
 namespace syncopate::parallel {
 namespace {
 
 constexpr int64_t kWishes = 1, kEarlier = 2;  // rows
+constexpr int kTotalsTag = 61;
 
 }  // namespace
 
@@ -20,7 +23,8 @@ void Totals::start(const LocalLoss& mine, std::span<const LocalLoss> earlier, co
   const Wishes of_clock{.time_is_up = wishes.time_is_up, .save = wishes.save};
   put(wishes.stop ? 1 : 0, group_.rank() == 0 ? static_cast<double>(of_clock.bits()) : 0);
   for (const LocalLoss& loss : earlier) put(loss.sum, static_cast<double>(loss.count));
-  pending_ = group_.all_reduce(sums_, comm::Op::kSum);
+  pending_ =
+      by_trips_ ? comm::sum_directly(group_, sums_, kTotalsTag) : group_.all_reduce(sums_, comm::Op::kSum);
 }
 
 TotalLoss Totals::at(int64_t row) const {

@@ -30,7 +30,8 @@ struct Wishes {
 /// wish: one exchange. It is started after the last forward pass and runs behind the backward pass.
 class Totals {
  public:
-  explicit Totals(comm::Group& group) : group_(group) {}
+  /// `by_trips`: by one message to each rank instead of a ring (comm/direct_sum.h).
+  explicit Totals(comm::Group& group, bool by_trips = false) : group_(group), by_trips_(by_trips) {}
   /// As many `earlier` steps on every rank.
   void start(const LocalLoss& mine, std::span<const LocalLoss> earlier, const Wishes& wishes);
   void wait() { pending_.wait(); }
@@ -43,6 +44,7 @@ class Totals {
   TotalLoss at(int64_t row) const;
 
   comm::Group& group_;
+  bool by_trips_;
   at::Tensor sums_;  ///< double [2 + earlier, 2]: the step's loss, wishes, earlier steps' losses
   comm::Pending pending_;
 };

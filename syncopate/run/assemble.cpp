@@ -4,12 +4,18 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/hash.h"
+#include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
+#include "syncopate/nn/fingerprint.h"
 #include "syncopate/optim/remote_optimizer.h"
 #include "syncopate/parallel/engines/local_engine.h"
+#include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/parallel/engines/slow_engine.h"
+#include "syncopate/parallel/pipeline/cut.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/options.h"
+#include "syncopate/run/stages.h"
 
 namespace syncopate::run {
 namespace {
@@ -59,14 +65,16 @@ Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const par
       meter_(meter),
       options_(std::move(options)),
       updates_per_step_(spec.runs_free() ? mesh.replicas.size() : 1),
-      params_(setup.model->parameters(), options_.device),
+      stage_(cut_out()),
+      params_(model().parameters(), options_.device),
       optimizer_(make_optimizer(spec, params_)),
-      replica_{.model = *setup.model,
+      replica_{.model = model(),
                .params = params_,
                .optimizer = *optimizer_,
                .clip = spec.optim.clip,
                .precision = options_.precision,
-               .loss_scale = options_.precision == tensor::Precision::kFp16 ? &loss_scale_ : nullptr},
+               .loss_scale = options_.precision == tensor::Precision::kFp16 ? &loss_scale_ : nullptr,
+               .stages = mesh.stages},
       loader_(setup.train, loader_options()),
       steps_(count_steps(spec, loader_.steps_per_epoch(), updates_per_step_)),
       schedule_(with_setting_names("optim", [&] {
@@ -74,6 +82,11 @@ Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const par
                                (steps_ + updates_per_step_ - 1) / updates_per_step_);
       })) {
   move_buffers(*setup.model, options_.device);
+  if (stage_) {
+    stage_->release_others();
+    for (const auto& [name, tensor] : stage_->borrowed())
+      tensor.set_data(tensor.detach().to(options_.device));
+  }
   make_engine();
   make_strategy();
 }
@@ -83,7 +96,7 @@ data::LoaderOptions Assembly::loader_options() const {
   return {.global_batch = spec_.examples_per_step() / updates_per_step_,
           .workers = free ? 1 : mesh_.replicas.size(),
           .rank = free ? 0 : mesh_.replicas.rank(),
-          .accumulate = static_cast<int>(spec_.train.accumulate),
+          .accumulate = static_cast<int>(spec_.train.accumulate * spec_.micro_batches()),
           .seed = static_cast<uint64_t>(spec_.train.seed),
           .shuffle = spec_.task.shuffle,
           .threads = static_cast<int>(spec_.compute.loader_threads),
@@ -91,8 +104,37 @@ data::LoaderOptions Assembly::loader_options() const {
           .keep_empty = setup_.model->every_rank_computes()};
 }
 
+std::unique_ptr<nn::StageModel> Assembly::cut_out() {
+  for (const auto& [name, parameter] : setup_.model->parameters()) parameters_ += parameter.numel();
+  if (!mesh_.staged()) return nullptr;
+  start_hash_ = nn::fingerprint(*setup_.model);
+  const std::vector<int64_t> blocks =
+      choose_cut(spec_, *setup_.model, *setup_.train, mesh_.world, options_.cut);
+  const auto layers = parallel::layers_of_stages(*setup_.model, blocks);
+  cut_ = parallel::cut_in_words(blocks);
+  return std::make_unique<nn::StageModel>(*setup_.model, layers[static_cast<size_t>(mesh_.stages->rank())]);
+}
+
+void Assembly::collect_model() {
+  if (stage_) collect_whole(*stage_, mesh_.world);
+}
+
 void Assembly::make_engine() {
-  engine_ = std::make_unique<parallel::LocalEngine>();
+  if (!stage_) {
+    engine_ = std::make_unique<parallel::LocalEngine>(
+        parallel::LocalEngineOptions{.recompute = spec_.compute.recompute});
+  } else {
+    parallel::PipelineEngine::Options options{
+        .schedule = parallel::parse_schedule(spec_.pipeline.schedule),
+        .recompute = spec_.compute.recompute,
+        .activation = activation_options(spec_, options_.buffers),
+        .run = mix_key(checksum(cut_), static_cast<uint64_t>(spec_.train.seed)),
+        .replica = mesh_.replicas.rank(),
+        .coded_evaluations = spec_.activation.eval == "coded"};
+    const auto tied = stage_->first() ? setup_.model->tied() : stage_->borrowed();
+    for (const auto& [name, table] : tied) options.tied.push_back(table);
+    engine_ = std::make_unique<parallel::PipelineEngine>(*mesh_.stages, std::move(options));
+  }
   const double slowness = spec_.slowness_of(mesh_.world.rank());
   if (slowness > 1) engine_ = std::make_unique<parallel::SlowEngine>(std::move(engine_), slowness);
   if (options_.around_engine) engine_ = options_.around_engine(std::move(engine_));
@@ -117,6 +159,7 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
   if (!balance && spec_.train.balance) balance = train::BalanceOptions{.every = spec_.train.balance_every};
   nlohmann::ordered_json environment = options_.environment;
   // The schedule depends on it.
+  if (!cut_.empty()) environment["cut"] = cut_;
   environment["steps"] = (steps_ + updates_per_step_ - 1) / updates_per_step_;
   const spec::RunSpec::Saving saving = spec_.saving();
   train::Trainer trainer({.replica = replica_,
@@ -152,6 +195,7 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
                           .balance = balance,
                           .noise_scale = spec_.train.noise_scale ? &noise_scale_ : nullptr,
                           .worker_evals = spec_.train.worker_evals,
+                          .start_hash = start_hash_,
                           .checkpoint = options_.checkpoint,
                           .inputs = options_.inputs,
                           .environment = std::move(environment)});

@@ -11,6 +11,7 @@
 
 #include "syncopate/comm/metered.h"
 #include "syncopate/data/loader.h"
+#include "syncopate/nn/stage_model.h"
 #include "syncopate/optim/loss_scale.h"
 #include "syncopate/optim/schedule.h"
 #include "syncopate/parallel/make.h"
@@ -28,6 +29,8 @@ struct AssemblyOptions {
   comm::Group* with_servers = nullptr;  ///< all workers, then all servers; null: there are none
   std::filesystem::path checkpoint{};   ///< empty: none
   nlohmann::ordered_json inputs{};      ///< what a run that resumes must have in common
+  std::string cut{};                    ///< of a model in stages, as this run began with it; empty: not known
+  std::filesystem::path buffers{};      ///< where a pipeline's buffers may lie, on this rank's machine
   /// Kept in checkpoints: what the bits depend on beside the settings.
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();
 
@@ -47,6 +50,11 @@ class Assembly {
   Assembly(const Assembly&) = delete;  // the replica points into it
   Assembly& operator=(const Assembly&) = delete;
 
+  int64_t parameters() const { return parameters_; }  ///< of the whole model
+  const std::string& cut() const { return cut_; }     ///< blocks of each stage; empty: the model is whole
+  /// Makes rank 0's whole model, which the setup saves, what the stages hold. After `train`. Collective.
+  void collect_model();
+
   int64_t steps() const { return steps_; }  ///< of the whole run; where workers run free: updates
   parallel::Replica& replica() { return replica_; }
   parallel::Engine& engine() { return *engine_; }
@@ -57,6 +65,8 @@ class Assembly {
   train::TrainResult train(train::Listener& listener, bool resume);
 
  private:
+  nn::Model& model() { return stage_ ? *stage_ : *setup_.model; }
+  std::unique_ptr<nn::StageModel> cut_out();
   void make_engine();
   void make_strategy();
   data::LoaderOptions loader_options() const;
@@ -67,6 +77,9 @@ class Assembly {
   const comm::Metered& meter_;
   AssemblyOptions options_;
   int64_t updates_per_step_;  ///< workers that run free make an update each where others make one together
+  std::string cut_, start_hash_;
+  int64_t parameters_ = 0;
+  std::unique_ptr<nn::StageModel> stage_;  ///< null: the model is whole
   tensor::FlatParams params_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::LossScale loss_scale_;

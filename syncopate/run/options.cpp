@@ -30,6 +30,20 @@ parallel::LocalSteps::Options local_options(const spec::RunSpec::Strategy& spec)
 
 }  // namespace
 
+parallel::ActivationOptions activation_options(const spec::RunSpec& spec,
+                                               const std::filesystem::path& folder) {
+  const spec::RunSpec::Activation& a = spec.activation;
+  return {.codec = a.codec,
+          .forward_bits = static_cast<int>(a.forward_bits),
+          .backward_bits = static_cast<int>(a.backward_bits),
+          .rounding = a.rounding,
+          .first_visit = a.first_visit,
+          .buffer = a.buffer,
+          .store = a.store,
+          .buffer_gib = a.buffer_gib,
+          .folder = folder};
+}
+
 parallel::StrategyOptions strategy_options(const spec::RunSpec& spec, int64_t steps) {
   const spec::RunSpec::Strategy& s = spec.strategy;
   parallel::StrategyOptions options;

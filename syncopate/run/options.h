@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/optim/schedule.h"
 #include "syncopate/parallel/make.h"
+#include "syncopate/parallel/pipeline/activation_codec.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/spec/run_spec.h"
 
@@ -15,6 +17,9 @@ parallel::StrategyOptions strategy_options(const spec::RunSpec& spec, int64_t st
 optim::OptimizerOptions optimizer_options(const spec::RunSpec::Optim& spec);
 /// `batch`: examples per step over all workers.
 optim::ScheduleOptions schedule_options(const spec::RunSpec::Optim& spec, int64_t batch);
+/// What a pipeline does to what travels between its stages; `folder`: where its buffers may lie.
+parallel::ActivationOptions activation_options(const spec::RunSpec& spec,
+                                               const std::filesystem::path& folder);
 /// What a server does for the run's workers.
 parallel::ShardServerOptions server_options(const spec::RunSpec& spec);
 

@@ -35,6 +35,7 @@
 #include "syncopate/run/placement.h"
 #include "syncopate/run/prediction.h"
 #include "syncopate/run/recorder.h"
+#include "syncopate/run/stages.h"
 #include "syncopate/run/summary.h"
 #include "syncopate/run/usage.h"
 #include "syncopate/spec/effect.h"
@@ -146,12 +147,15 @@ class Worker {
     if (!precision.note.empty()) setup.notes.push_back(precision.note);
     compute_.device = describe(device);
     compute_.precision = tensor::name_of(precision.used);
-    Assembly assembly = assemble(spec_, setup, parallel::Mesh::of_replicas(group), group,
+    const RunMesh mesh(spec_, group);
+    Assembly assembly = assemble(spec_, setup, mesh.mesh(), group,
                                  {.device = device,
                                   .precision = precision.used,
                                   .with_servers = spec_.servers() > 0 ? &world : nullptr,
                                   .checkpoint = folder_.checkpoint(),
                                   .inputs = inputs_of(setup, data_hash_),
+                                  .cut = recorded_cut(),
+                                  .buffers = folder_.path,
                                   .environment = compute_.to_json()});
     const int64_t steps = assembly.steps();
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
@@ -159,12 +163,14 @@ class Worker {
     open_folder(group);
     recorder.when_resumed([this] { note_settings(); });
     if (spec_.train.tensorboard) recorder.write_events();
-    announce(recorder, setup, assembly.replica().params, steps);
+    cut_ = assembly.cut();
+    announce(recorder, setup, assembly.parameters(), steps);
     if (!options_.resume) recorder.begin();
     recorder.watch_load(neighbours_.processes);
     look_at_network();
     const train::TrainResult trained = assembly.train(recorder, options_.resume);
     const int64_t most_memory = trained.interrupted ? 0 : peak_memory_of_all(group);
+    if (!trained.interrupted) assembly.collect_model();
     WorkerResult result;
     result.interrupted = trained.interrupted;
     recorder.finish(trained.steps);
@@ -260,6 +266,16 @@ class Worker {
     make_folder(folder_.path);
   }
 
+  /// Rank 0 of a run that resumes: how its model was cut into stages; empty: not known.
+  std::string recorded_cut() const {
+    std::error_code ignored;
+    if (!options_.resume || world_.rank != 0 || !std::filesystem::exists(folder_.environment(), ignored))
+      return "";
+    const auto environment = nlohmann::json::parse(
+        read_file(folder_.environment(), "the record of a run's machine"), nullptr, false);
+    return environment.is_object() ? environment.value("cut", "") : "";
+  }
+
   /// Rank 0 of a run on an emulated network: how that stands before the first step.
   void look_at_network() {
     if (world_.rank == 0 && placement_) lab_before_ = report_of_lab(options_.note);
@@ -277,15 +293,13 @@ class Worker {
     environment["launcher"] = world_.launcher;
     environment["workers"] = workers();
     if (spec_.servers() > 0) environment["servers"] = spec_.servers();
+    if (!cut_.empty()) environment["cut"] = cut_;
     environment["provenance"] = record::to_json(provenance_);
     write_file_atomically(folder_.environment(), environment.dump(2) + "\n");
   }
 
-  void announce(Recorder& recorder, const tasks::TaskSetup& setup, const tensor::FlatParams& params,
-                int64_t steps) {
+  void announce(Recorder& recorder, const tasks::TaskSetup& setup, int64_t parameters, int64_t steps) {
     if (world_.rank != 0) return;
-    int64_t parameters = 0;
-    for (const auto& entry : params.entries()) parameters += entry.size;
     recorder.say(compute_.sentence());
     if (placement_) recorder.say("network: " + network_in_words(spec_, *placement_));
     recorder.say(
@@ -302,6 +316,12 @@ class Worker {
                     setup.validation ? fmt::format(", {} validation", setup.validation->size()) : "",
                     setup.test->size(), spec_.examples_per_step() / (free ? workers() : 1),
                     free ? "update" : "step", steps, free ? "update" : "step", folder_.path.string()));
+    if (!cut_.empty()) {
+      recorder.say(fmt::format(
+          "{} stages of {} blocks, {} micro-batches, {} x {} replica{}{}", spec_.pipeline.stages, cut_,
+          spec_.micro_batches(), spec_.pipeline.schedule, spec_.replicas(), spec_.replicas() == 1 ? "" : "s",
+          spec_.activation.codec == "none" ? "" : " · activations: " + spec_.activation.codec));
+    }
     recorder.say("watch: syncopate watch " + shell_word(folder_.path.string()));
     for (const std::string& note : notes_) recorder.say(note_line(note));
     for (const std::string& note : setup.notes) recorder.say(note_line(note));
@@ -410,7 +430,9 @@ class Worker {
     };
     write_result();
     // Measures a little: only now that nothing can be lost by it.
-    if (lab_before_ && trained_here) record.predicted = predict_run(spec_, *placement_, record, replica);
+    // A model in stages is predicted by plan and simulate.
+    if (lab_before_ && trained_here && spec_.pipeline.stages == 1)
+      record.predicted = predict_run(spec_, *placement_, record, replica);
     if (record.predicted) write_result();
     write_file_atomically(folder_.done(), "");
     return record;
@@ -429,6 +451,7 @@ class Worker {
   std::vector<std::string> notes_;
   record::Provenance provenance_;
   std::string data_hash_;
+  std::string cut_;  ///< blocks of each stage; empty: the model is whole
 };
 
 }  // namespace

@@ -220,6 +220,43 @@ void RunSpec::Comm::describe(Fields& fields) {
       .takes("RANK:FACTOR");
 }
 
+void RunSpec::Pipeline::describe(Fields& fields) {
+  fields.add("stages", stages, "cut the model into so many pipeline stages; workers = stages x replicas",
+             "stages");
+  fields
+      .add("cut", cut,
+           "blocks of each stage, such as 3,5,4 (default: stages as even as their measured times)")
+      .takes("LIST");
+  fields.add("schedule", schedule, "order of a stage's forward and backward passes")
+      .one_of({"1f1b", "gpipe"});
+  fields
+      .add("micro_batches", micro_batches,
+           "micro-batches that flow through the stages (auto: two per stage, at most one per example)")
+      .zero_is("auto");
+  fields
+      .add("layout", layout,
+           "ranks of each stage, such as 0,2/1,3 (default: the stages of a replica are neighbours)")
+      .takes("RANKS/RANKS/...");
+}
+
+void RunSpec::Activation::describe(Fields& fields) {
+  fields.add("codec", codec, "compression of what travels between stages", "activation-codec")
+      .takes("CODEC")
+      .one_of(activation_codec_names());
+  fields.add("forward_bits", forward_bits, "direct, ac-sgd: bits of an activation, 1 to 8");
+  fields.add("backward_bits", backward_bits, "direct, ac-sgd: bits of an activation's gradient, 1 to 8");
+  fields.add("rounding", rounding, "direct, ac-sgd: rounding to those bits")
+      .one_of({"nearest", "stochastic"});
+  fields.add("first_visit", first_visit, "ac-sgd: how an example is sent that both sides do not know yet")
+      .one_of({"full", "half", "int8"});
+  fields.add("buffer", buffer, "ac-sgd: where both sides remember examples").one_of({"memory", "file"});
+  fields.add("store", store, "ac-sgd: precision of what they remember")
+      .one_of({"fp32", "fp16", "int8", "int4"});
+  fields.add("buffer_gib", buffer_gib,
+             "ac-sgd: how much each end of a cut may remember; further examples are sent as if seen first");
+  fields.add("eval", eval, "whether evaluations compress, too").one_of({"plain", "coded"});
+}
+
 void RunSpec::Network::describe(Fields& fields) {
   fields
       .add("name", name, "run the workers on this network, on one machine: a cluster file or a preset",
@@ -242,6 +279,8 @@ void RunSpec::Compute::describe(Fields& fields) {
       .takes("PRECISION")
       .one_of(precision_names());
   fields.add("loader_threads", loader_threads, "threads that prepare batches");
+  fields.add("recompute", recompute,
+             "activation checkpointing: compute each block again in the backward pass instead of keeping it");
 }
 
 void RunSpec::describe(Fields& fields) {
@@ -252,6 +291,8 @@ void RunSpec::describe(Fields& fields) {
   fields.group("optim", optim);
   fields.group("train", train);
   fields.group("comm", comm);
+  fields.group("pipeline", pipeline);
+  fields.group("activation", activation);
   fields.group("network", network);
   fields.group("compute", compute);
 }

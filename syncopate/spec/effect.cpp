@@ -49,12 +49,14 @@ std::vector<Alternatives> alternatives(const RunSpec& spec) {
   // Made once: a sweep of thousands of runs asks about every setting of each.
   static const std::vector<Choice> by_strategy = choices_of(strategies(), "strategy."),
                                    by_codec = choices_of(codecs(), "codec."),
+                                   by_activation = choices_of(activation_codecs(), "activation."),
                                    by_optimizer = choices_of(optimizers(), "optim."),
                                    by_schedule = choices_of(schedules(), "optim."),
                                    by_scaling = choices_of(scalings(), "optim."),
                                    by_task = choices_of_tasks();
   return {{spec.strategy.name, spec.strategy.name, by_strategy},
           {spec.codec.name, "--codec " + spec.codec.name, by_codec},
+          {spec.activation.codec, "--activation-codec " + spec.activation.codec, by_activation},
           {spec.optim.name, spec.optim.name, by_optimizer},
           {spec.optim.schedule, "--schedule " + spec.optim.schedule, by_schedule},
           {spec.optim.scaling, "--lr-scaling " + spec.optim.scaling, by_scaling},
@@ -92,14 +94,17 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
     return "optim.plateau_factor below 1";
   if (setting == "train.balance_every" && !spec.train.balance) return "--balance";
   if (setting == "train.noise_scale") {
-    if (strategy.rhythm != Rhythm::kTogether || strategy.has_servers || spec.comm.workers < 2)
+    if (strategy.rhythm != Rhythm::kTogether || strategy.has_servers || spec.replicas() < 2)
       return "two or more workers that average gradients in every step (ddp, all-reduce, gather-scatter)";
     if (codec_info(spec.codec.name).packing != Packing::kNone) return "gradients as they are (--codec none)";
   }
-  if (setting == "train.worker_evals" && (strategy.rhythm != Rhythm::kLocal || spec.comm.workers < 2))
+  if (setting == "train.worker_evals" && (strategy.rhythm != Rhythm::kLocal || spec.replicas() < 2))
     return "two or more workers whose models differ (local-sgd, diloco)";
   if ((setting == "network.hosts" || setting == "network.scale") && spec.network.name.empty())
     return "--network";
+  const bool of_stages = (setting.starts_with("pipeline.") && setting != "pipeline.stages") ||
+                         setting.starts_with("activation.");
+  if (of_stages && spec.pipeline.stages < 2) return "--stages 2 or more";
   static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator"};
   if (holds(of_files, setting) && spec.task.data.empty() && spec.validation().path.empty()) return "--data";
   if (setting == "model.vocab_size") {
@@ -166,7 +171,7 @@ void require_effect_on_task(const std::string& task, const std::vector<std::stri
 
 std::string rare_averages(const RunSpec& spec, int64_t steps) {
   const RunSpec::Strategy& strategy = spec.strategy;
-  if (strategy_info(strategy.name).rhythm != Rhythm::kLocal || spec.comm.workers < 2) return "";
+  if (strategy_info(strategy.name).rhythm != Rhythm::kLocal || spec.replicas() < 2) return "";
   const int64_t local = steps - strategy.post_local_start;
   if (local <= 0) {
     return fmt::format(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -106,20 +107,66 @@ int64_t RunSpec::examples_per_step() const {
   constexpr double kMost = 1e9;
   const int64_t batch = train.batch_size > 0 ? train.batch_size : kDefaultBatch;
   const auto together = [](auto... factors) { return (static_cast<double>(factors) * ...); };
-  if (together(train.global_batch > 0 ? 1 : batch, comm.workers, train.accumulate) > kMost ||
+  if (together(train.global_batch > 0 ? 1 : batch, replicas(), train.accumulate) > kMost ||
       train.global_batch > kMost) {
     throw ConfigError(
         "a step of more than {:.0f} examples is too large; make --accumulate or the batch smaller", kMost);
   }
   if (train.global_batch > 0) {
-    if (train.global_batch < comm.workers * train.accumulate) {
+    if (train.global_batch < replicas() * train.accumulate) {
       throw ConfigError(
-          "--global-batch {} is less than one example per worker and micro-batch ({} x {}); make it larger",
-          train.global_batch, comm.workers, train.accumulate);
+          "--global-batch {} is less than one example per {} and micro-batch ({} x {}); make it larger",
+          train.global_batch, pipeline.stages > 1 ? "replica" : "worker", replicas(), train.accumulate);
     }
     return train.global_batch;
   }
-  return batch * comm.workers * train.accumulate;
+  return batch * replicas() * train.accumulate;
+}
+
+int64_t RunSpec::micro_batches() const {
+  if (pipeline.stages == 1) return 1;
+  const int64_t examples = examples_per_step() / (replicas() * train.accumulate);
+  if (pipeline.micro_batches == 0) return std::min(2 * pipeline.stages, examples);
+  if (pipeline.micro_batches > examples) {
+    throw ConfigError(
+        "pipeline.micro_batches={} are more than the {} example{} that a replica has in a batch; make the "
+        "batch "
+        "larger",
+        pipeline.micro_batches, examples, examples == 1 ? "" : "s");
+  }
+  return pipeline.micro_batches;
+}
+
+std::vector<std::vector<int>> RunSpec::layout() const {
+  std::vector<std::vector<int>> ranks(static_cast<size_t>(pipeline.stages));
+  if (pipeline.layout.empty()) {
+    for (int rank = 0; rank < comm.workers; ++rank)
+      ranks[static_cast<size_t>(rank % pipeline.stages)].push_back(rank);
+    return ranks;
+  }
+  const auto refuse = [&](const std::string& why) {
+    throw ConfigError(
+        "pipeline.layout={} is no layout of {} workers in {} stages: {}; give the ranks of each stage, such "
+        "as "
+        "0,2/1,3",
+        pipeline.layout, comm.workers, pipeline.stages, why);
+  };
+  std::set<int64_t> seen;
+  const std::vector<std::string_view> stages = split(pipeline.layout, '/');
+  if (static_cast<int64_t>(stages.size()) != pipeline.stages)
+    refuse(fmt::format("it has {} stage{}", stages.size(), stages.size() == 1 ? "" : "s"));
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    for (const std::string_view word : split(stages[stage], ',')) {
+      const auto rank = parse_integer(word);
+      if (!rank || *rank < 0 || *rank >= comm.workers)
+        refuse(fmt::format("\"{}\" is none of the ranks", word));
+      if (!seen.insert(*rank).second) refuse(fmt::format("rank {} stands in it twice", *rank));
+      ranks[stage].push_back(static_cast<int>(*rank));
+    }
+    if (static_cast<int64_t>(ranks[stage].size()) != replicas())
+      refuse(fmt::format("stage {} has {} ranks, not {}", stage + 1, ranks[stage].size(), replicas()));
+  }
+  return ranks;
 }
 
 int64_t RunSpec::max_length() const {
@@ -145,7 +192,8 @@ Change change_on_resume(const std::string& field) {
       "task.data",          "model.vocab",       "comm.workers",
       "task.validation",    "train.tensorboard", "train.noise_scale",
       "train.worker_evals", "network.name",      "network.hosts",
-      "network.scale"};
+      "network.scale",      "pipeline.schedule", "activation.buffer",
+      "activation.eval",    "compute.recompute"};
   static const std::set<std::string> extends{"train.steps",      "train.epochs",  "train.patience",
                                              "train.time_limit", "model.dropout", "model.inner_dropout",
                                              "train.keep"};

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "syncopate/base/fields.h"
 
@@ -138,6 +139,28 @@ struct RunSpec {
     void describe(Fields& fields);
   } comm;
 
+  struct Pipeline {
+    int64_t stages = 1;
+    std::string cut;
+    std::string schedule = "1f1b";
+    int64_t micro_batches = 0;
+    std::string layout;
+    void describe(Fields& fields);
+  } pipeline;
+
+  struct Activation {
+    std::string codec = "none";
+    int64_t forward_bits = 4;
+    int64_t backward_bits = 8;
+    std::string rounding = "nearest";
+    std::string first_visit = "full";
+    std::string buffer = "memory";
+    std::string store = "fp32";
+    double buffer_gib = 4;
+    std::string eval = "plain";
+    void describe(Fields& fields);
+  } activation;
+
   struct Network {
     std::string name;
     std::string hosts;
@@ -150,6 +173,7 @@ struct RunSpec {
     std::string device = "cpu";
     std::string precision = "fp32";
     int64_t loader_threads = 1;
+    bool recompute = false;
     void describe(Fields& fields);
   } compute;
 
@@ -184,6 +208,14 @@ struct RunSpec {
     double seconds = 0;   ///< 0: not by the clock
   };
   Saving saving() const;  ///< throws ConfigError
+
+  /// Of a model that is cut into pipeline stages, each worker holds one: workers = stages x replicas.
+  int64_t replicas() const { return comm.workers / pipeline.stages; }
+  /// Into how many micro-batches a pipeline cuts each part of a replica's batch (train.accumulate parts); 1
+  /// without stages. Throws ConfigError.
+  int64_t micro_batches() const;
+  /// The rank of each stage's replicas, [stage][replica]. Throws ConfigError where pipeline.layout is none.
+  std::vector<std::vector<int>> layout() const;
 
   /// Examples per optimizer step over all workers. Throws ConfigError when the batch settings do not fit.
   int64_t examples_per_step() const;

@@ -89,6 +89,22 @@ const std::vector<CodecInfo>& codecs() {
   return kTable;
 }
 
+const std::vector<ActivationCodecInfo>& activation_codecs() {
+  static const std::vector<ActivationCodecInfo> kTable{
+      {.name = "none", .settings = {}},
+      {.name = "fp16", .settings = {"eval"}},
+      {.name = "direct",
+       .quantises = true,
+       .settings = {"forward_bits", "backward_bits", "rounding", "eval"}},
+      {.name = "ac-sgd",
+       .quantises = true,
+       .remembers = true,
+       .settings = {"forward_bits", "backward_bits", "rounding", "eval", "first_visit", "buffer", "store",
+                    "buffer_gib"}},
+  };
+  return kTable;
+}
+
 const std::vector<OptimizerInfo>& optimizers() {
   static const std::vector<OptimizerInfo> kTable{
       {.name = "adamw",
@@ -121,10 +137,14 @@ const std::vector<RateInfo>& scalings() {
 
 const StrategyInfo& strategy_info(std::string_view name) { return find(strategies(), name, "strategy"); }
 const CodecInfo& codec_info(std::string_view name) { return find(codecs(), name, "codec"); }
+const ActivationCodecInfo& activation_codec_info(std::string_view name) {
+  return find(activation_codecs(), name, "activation codec");
+}
 const OptimizerInfo& optimizer_info(std::string_view name) { return find(optimizers(), name, "optimizer"); }
 
 std::vector<std::string> strategy_names() { return names_of(strategies()); }
 std::vector<std::string> codec_names() { return names_of(codecs()); }
+std::vector<std::string> activation_codec_names() { return names_of(activation_codecs()); }
 std::vector<std::string> optimizer_names() { return names_of(optimizers()); }
 
 std::vector<std::string> schedule_names() { return names_of(schedules()); }
@@ -138,7 +158,7 @@ const std::vector<std::string>& precision_names() {
 Traffic traffic_of(const RunSpec& spec, int64_t parameters) {
   const StrategyInfo& strategy = strategy_info(spec.strategy.name);
   const CodecInfo& codec = codec_info(spec.codec.name);
-  const auto workers = static_cast<double>(spec.comm.workers);
+  const auto workers = static_cast<double>(spec.replicas());
   const double array =
       codec.bytes * (codec.some_elements ? spec.codec.ratio : 1) * static_cast<double>(parameters);
   Traffic traffic{.pattern = strategy.pattern, .bytes = 0, .every = 1};

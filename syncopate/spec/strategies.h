@@ -31,7 +31,7 @@ struct StrategyInfo {
   std::string_view name;
   Rhythm rhythm = Rhythm::kTogether;
   Pattern pattern = Pattern::kAllReduce;
-  bool one_worker = false;            ///< has no others
+  bool one_worker = false;            ///< has no others; of a model in stages: no other replicas
   bool in_one_process = false;        ///< runs its workers as threads
   bool one_host = false;              ///< its workers share memory
   bool has_servers = false;           ///< processes beside the workers hold the model
@@ -58,6 +58,14 @@ struct CodecInfo {
   std::vector<std::string> settings;  ///< names below `codec.` that it heeds, `name` apart
 };
 
+/// How what travels between pipeline stages is packed.
+struct ActivationCodecInfo {
+  std::string_view name;
+  bool quantises = false;             ///< into activation.forward_bits and activation.backward_bits
+  bool remembers = false;             ///< sends changes against what both sides remember of an example
+  std::vector<std::string> settings;  ///< names below `activation.` that it heeds, `codec` apart
+};
+
 struct OptimizerInfo {
   std::string_view name;
   bool whole_tensors = false;         ///< looks at a tensor's norm, so that no tensor may be cut
@@ -75,6 +83,7 @@ struct RateInfo {
 
 const std::vector<StrategyInfo>& strategies();
 const std::vector<CodecInfo>& codecs();
+const std::vector<ActivationCodecInfo>& activation_codecs();
 const std::vector<OptimizerInfo>& optimizers();
 const std::vector<RateInfo>& schedules();
 const std::vector<RateInfo>& scalings();
@@ -82,10 +91,12 @@ const std::vector<RateInfo>& scalings();
 // By name; throw ConfigError with a suggestion.
 const StrategyInfo& strategy_info(std::string_view name);
 const CodecInfo& codec_info(std::string_view name);
+const ActivationCodecInfo& activation_codec_info(std::string_view name);
 const OptimizerInfo& optimizer_info(std::string_view name);
 
 std::vector<std::string> strategy_names();
 std::vector<std::string> codec_names();
+std::vector<std::string> activation_codec_names();
 std::vector<std::string> optimizer_names();
 std::vector<std::string> schedule_names();
 std::vector<std::string> scaling_names();

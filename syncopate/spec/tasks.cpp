@@ -36,6 +36,7 @@ const std::vector<TaskFamily>& task_families() {
        .max_length = 128,
        .eval_batch = 32,
        .takes_prompts = true,
+       .drawn = "masked words",
        .answers_lines = true,
        .settings = texts_and({"model.inner_dropout", "optim.label_smoothing", "task.text", "task.documents",
                               "task.mask_rate", "task.whole_words", "task.encoding", "task.separator"}),
@@ -62,6 +63,7 @@ const std::vector<TaskFamily>& task_families() {
        .models = {"resnet-8", "resnet-18"},
        .max_length = 0,
        .eval_batch = 128,
+       .drawn = "crops and flips",
        .settings = {"task.augment", "model.batch_norm", "optim.label_smoothing"},
        .answers = {"best"}},
   };

@@ -17,6 +17,7 @@ struct TaskFamily {
   int64_t max_length = 0;           ///< tokens of an example unless told otherwise; 0: no texts
   int64_t eval_batch = 64;          ///< likewise
   bool takes_prompts = false;       ///< answers texts given on the command line
+  std::string_view drawn{};         ///< what is drawn anew whenever an example is read; empty: nothing
   bool answers_lines = false;       ///< `predict` reads texts line by line, not the task's data
   /// Dotted names of the settings that its tasks heed, beside those that every task does.
   std::vector<std::string> settings{};

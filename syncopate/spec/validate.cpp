@@ -105,11 +105,11 @@ void require_local_steps(const RunSpec& spec) {
 void require_strategy(const RunSpec& spec) {
   const RunSpec::Strategy& s = spec.strategy;
   const StrategyInfo& info = strategy_info(s.name);
-  if (info.one_worker && spec.comm.workers > 1) {
+  if (info.one_worker && spec.replicas() > 1) {
     throw ConfigError(
         "the strategy {} trains with one worker, got --workers {}; choose another strategy or "
-        "--workers 1",
-        s.name, spec.comm.workers);
+        "--workers {}",
+        s.name, spec.comm.workers, spec.pipeline.stages);
   }
   require_at_least("strategy.every", s.every, 1);
   require_one_of("strategy.moments", s.moments, {"keep", "average", "reset"});
@@ -118,6 +118,69 @@ void require_strategy(const RunSpec& spec) {
   require_above_zero("strategy.first_bucket_mib", s.first_bucket_mib);
   require_servers(spec);
   require_local_steps(spec);
+}
+
+/// Blocks are counted where the model is known.
+void require_pipeline(const RunSpec& spec) {
+  const RunSpec::Pipeline& pipeline = spec.pipeline;
+  require_at_least("--stages", pipeline.stages, 1);
+  if (spec.comm.workers % pipeline.stages != 0) {
+    throw ConfigError("--workers {} is no multiple of --stages {}; give {} or {} workers", spec.comm.workers,
+                      pipeline.stages,
+                      std::max<int64_t>(1, spec.comm.workers / pipeline.stages) * pipeline.stages,
+                      (spec.comm.workers / pipeline.stages + 1) * pipeline.stages);
+  }
+  if (pipeline.stages == 1) return;
+  const auto keeps_in_step = [](const StrategyInfo& info) {
+    return info.rhythm != Rhythm::kFree && !info.in_one_process;
+  };
+  if (!keeps_in_step(strategy_info(spec.strategy.name))) {
+    throw ConfigError("--stages needs replicas that keep in step ({}), which those of {} do not",
+                      strategies_that(keeps_in_step), spec.strategy.name);
+  }
+  require_one_of("pipeline.schedule", pipeline.schedule, {"1f1b", "gpipe"});
+  require_at_least("pipeline.micro_batches", pipeline.micro_batches, 0);
+  spec.micro_batches();
+  spec.layout();
+  if (!pipeline.cut.empty()) {
+    const std::vector<std::string_view> parts = split(pipeline.cut, ',');
+    const bool numbers = std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+      return parse_integer(part).value_or(0) >= 1;
+    });
+    if (!numbers || static_cast<int64_t>(parts.size()) != pipeline.stages) {
+      throw ConfigError(
+          "pipeline.cut must be the number of blocks of each of the {} stages, such as 3,5,4; got {}",
+          pipeline.stages, pipeline.cut);
+    }
+  }
+  if (spec.train.balance) throw ConfigError("--balance measures whole workers; leave it out with --stages");
+  if (spec.train.noise_scale)
+    throw ConfigError("train.noise_scale looks at whole gradients; leave it out with --stages");
+}
+
+void require_activation(const RunSpec& spec) {
+  const RunSpec::Activation& activation = spec.activation;
+  const ActivationCodecInfo& codec = activation_codec_info(activation.codec);
+  for (const auto& [name, bits] : {std::pair{"activation.forward_bits", activation.forward_bits},
+                                   {"activation.backward_bits", activation.backward_bits}}) {
+    if (bits < 1 || bits > 8) throw ConfigError("{} must be from 1 to 8, got {}", name, bits);
+  }
+  require_one_of("activation.rounding", activation.rounding, {"nearest", "stochastic"});
+  require_one_of("activation.first_visit", activation.first_visit, {"full", "half", "int8"});
+  require_one_of("activation.buffer", activation.buffer, {"memory", "file"});
+  require_one_of("activation.store", activation.store, {"fp32", "fp16", "int8", "int4"});
+  require_one_of("activation.eval", activation.eval, {"plain", "coded"});
+  require_above_zero("activation.buffer_gib", activation.buffer_gib);
+  const TaskFamily& family = task_family(spec.task.name);
+  const std::vector<std::string> heeded = settings_of_task(spec.task.name);
+  const bool may_stop = std::find(heeded.begin(), heeded.end(), "task.augment") != heeded.end();
+  if (codec.remembers && !family.drawn.empty() && !(may_stop && !spec.task.augment)) {
+    throw ConfigError(
+        "--activation-codec {} needs examples that come back as they were, and {} of {} are drawn anew in "
+        "every "
+        "epoch; use --activation-codec direct{}",
+        codec.name, family.drawn, spec.task.name, may_stop ? " or task.augment=false" : "");
+  }
 }
 
 void require_codec(const RunSpec& spec) {
@@ -311,12 +374,14 @@ void require_compute(const RunSpec::Compute& compute) {
 void RunSpec::validate() const {
   strategy_info(strategy.name);  // first: most of the rest asks what it is
   require_workers(*this);
+  require_pipeline(*this);
   require_strategy(*this);
   require_codec(*this);
   require_batch_norm(*this);
   require_training(*this);
   require_optimizer(optim);
   require_task(*this);
+  require_activation(*this);
   require_above_zero("--scale", network.scale);
   require_compute(compute);
 }

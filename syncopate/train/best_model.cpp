@@ -13,10 +13,13 @@
 namespace syncopate::train {
 namespace {
 
-std::vector<tensor::NamedTensor> tensors_of(const nn::Model& model) {
-  std::vector<tensor::NamedTensor> all;
-  for (const auto& [name, tensor] : model.parameters()) all.push_back({"model." + name, tensor});
-  for (const auto& [name, tensor] : model.buffers()) all.push_back({"buffer." + name, tensor});
+std::vector<parallel::StateTensor> tensors_of(const nn::Model& model) {
+  std::vector<parallel::StateTensor> all;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+    all.push_back({.name = name, .tensor = tensor, .scope = parallel::Scope::kCommon});
+  };
+  for (const auto& [name, tensor] : model.parameters()) add("model." + name, tensor);
+  for (const auto& [name, tensor] : model.buffers()) add("buffer." + name, tensor);
   return all;
 }
 
@@ -29,8 +32,9 @@ std::filesystem::path BestModel::path_of(int64_t step) const {
 void BestModel::offer(const nn::Model& model, const record::EvalRecord& eval) {
   if (best_ && !record::better(eval, *best_)) return;
   best_ = eval;
+  const std::vector<tensor::NamedTensor> whole = gather(group_, tensors_of(model));
   at_rank_zero(group_, [&] {
-    save_checkpoint(path_of(eval.step), {.tensors = tensors_of(model), .state = record::to_json(eval)});
+    save_checkpoint(path_of(eval.step), {.tensors = whole, .state = record::to_json(eval)});
     remove_others();
   });
 }
@@ -38,25 +42,19 @@ void BestModel::offer(const nn::Model& model, const record::EvalRecord& eval) {
 void BestModel::load(nn::Model& model) {
   check(best_.has_value(), "a model was offered");
   const at::NoGradGuard no_grad;
-  const std::vector<tensor::NamedTensor> tensors = tensors_of(model);
+  const std::vector<parallel::StateTensor> tensors = tensors_of(model);
+  std::map<std::string, at::Tensor> saved;
   at_rank_zero(group_, [&] {
-    std::map<std::string, at::Tensor> saved;
     for (const auto& [name, tensor] : load_checkpoint(path_of(best_->step)).tensors) saved[name] = tensor;
-    for (const auto& [name, tensor] : tensors) {
-      const auto found = saved.find(name);
-      if (found == saved.end() || found->second.sizes() != tensor.sizes()) {
+    for (const parallel::StateTensor& each : tensors) {
+      const auto found = saved.find(each.name);
+      if (found == saved.end() || found->second.sizes() != each.tensor.sizes()) {
         throw DataError("{} does not hold this run's model: {} is missing or has another shape",
-                        path_of(best_->step).string(), name);
+                        path_of(best_->step).string(), each.name);
       }
-      at::Tensor(tensor).copy_(found->second);
     }
   });
-  if (group_.size() == 1) return;
-  for (const auto& [name, tensor] : tensors) {
-    at::Tensor value = tensor.detach().contiguous();
-    group_.broadcast(value, 0).wait();
-    at::Tensor(tensor).copy_(value);
-  }
+  spread(group_, tensors, saved);
 }
 
 nlohmann::ordered_json BestModel::state() const {

@@ -60,6 +60,32 @@ std::vector<std::vector<StateTensor>> described(comm::Group& group, const std::v
   return all;
 }
 
+const StateTensor* find(const std::vector<StateTensor>& tensors, const std::string& name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const StateTensor& each) { return each.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+/// Rank 0's `value` into the tensor of that name on every rank that has one, by `all`. Collective.
+void spread_by_name(comm::Group& group, const std::vector<StateTensor>& mine,
+                    const std::vector<std::vector<StateTensor>>& all, const std::string& name,
+                    at::Tensor value) {
+  const StateTensor* const own = find(mine, name);
+  const bool by_all =
+      std::all_of(all.begin(), all.end(), [&](const auto& theirs) { return find(theirs, name) != nullptr; });
+  if (value.numel() > 0 && by_all && group.size() > 1) {
+    if (group.rank() != 0) value = at::empty_like(value);
+    group.broadcast(value, 0).wait();
+  } else if (value.numel() > 0) {
+    for (int owner = 1; owner < group.size(); ++owner) {
+      if (find(all[static_cast<size_t>(owner)], name) == nullptr) continue;
+      if (group.rank() == 0) group.send(value, owner, kTag).wait();
+      if (group.rank() == owner) group.receive(value, 0, kTag).wait();
+    }
+  }
+  if (own != nullptr) at::Tensor(own->tensor).detach().copy_(value);
+}
+
 /// One checkpoint on its way into the parts.
 class Restoring {
  public:
@@ -82,8 +108,14 @@ class Restoring {
 
   Resumption fill() {
     Resumption how{.ranks_before = ranks_before_, .ranks_now = group_.size(), .notes = {}};
+    std::set<std::string> shared;
+    for (const auto& theirs : wanted_) {
+      for (const StateTensor& each : theirs) {
+        const bool by_name = each.scope == Scope::kCommon || (each.scope == Scope::kMean && resized());
+        if (by_name && shared.insert(each.name).second) share(each);
+      }
+    }
     for (const StateTensor& each : mine_) {
-      if (each.scope == Scope::kCommon || (each.scope == Scope::kMean && how.resized())) share(each);
       if (how.resized() && !each.when_resized.empty()) how.note(each.when_resized);
     }
     if (how.resized()) return how;
@@ -108,10 +140,12 @@ class Restoring {
                                                : fmt::format("{} is {} in it and {} here", name,
                                                              shape_of(found->second), shape_of(each.tensor)));
     };
-    for (const StateTensor& each : wanted_[0]) {
-      if (each.scope == Scope::kCommon) require(each, each.name);
-      if (each.scope != Scope::kMean || !resized()) continue;
-      for (int rank = 0; rank < ranks_before_; ++rank) require(each, name_in_file(each, rank, ranks_before_));
+    for (const auto& theirs : wanted_) {
+      for (const StateTensor& each : theirs) {
+        if (each.scope == Scope::kCommon) require(each, each.name);
+        if (each.scope != Scope::kMean || !resized()) continue;
+        for (const std::string& name : holders_of(each)) require(each, name);
+      }
     }
     for (int owner = 0; owner < group_.size() && !resized(); ++owner) {
       for (const StateTensor& each : wanted_[static_cast<size_t>(owner)])
@@ -129,27 +163,32 @@ class Restoring {
         path.string(), why);
   }
 
-  at::Tensor mean_of(const StateTensor& each) const {
-    at::Tensor sum;
+  /// The names in the file of what each rank had of it: of a model in stages some had none. The first rank's
+  /// where nobody had it, which is missing then.
+  std::vector<std::string> holders_of(const StateTensor& each) const {
+    std::vector<std::string> names;
     for (int rank = 0; rank < ranks_before_; ++rank) {
-      const at::Tensor theirs = saved_.at(name_in_file(each, rank, ranks_before_)).to(at::kDouble);
-      sum = sum.defined() ? sum.add_(theirs) : theirs.clone();
+      const std::string name = name_in_file(each, rank, ranks_before_);
+      if (saved_.contains(name)) names.push_back(name);
     }
-    return sum.div_(ranks_before_);
+    if (names.empty()) names.push_back(name_in_file(each, 0, ranks_before_));
+    return names;
   }
 
-  /// The same for all ranks that have it: all, or rank 0 alone.
+  at::Tensor mean_of(const StateTensor& each) const {
+    const std::vector<std::string> names = holders_of(each);
+    at::Tensor sum = saved_.at(names.front()).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+    for (size_t i = 1; i < names.size(); ++i) sum.add_(saved_.at(names[i]));
+    return sum.div_(static_cast<double>(names.size()));
+  }
+
+  /// The same for all ranks that have it.
   void share(const StateTensor& each) {
-    if (group_.rank() == 0) {
-      at::Tensor(each.tensor)
-          .detach()
-          .copy_(each.scope == Scope::kMean ? mean_of(each) : saved_.at(each.name));
-    }
-    const bool by_all = std::all_of(wanted_.begin(), wanted_.end(), [&](const auto& theirs) {
-      return std::any_of(theirs.begin(), theirs.end(),
-                         [&](const StateTensor& other) { return other.name == each.name; });
-    });
-    if (by_all && each.tensor.numel() > 0) group_.broadcast(each.tensor.detach(), 0).wait();
+    at::Tensor value = each.tensor;
+    if (group_.rank() == 0)
+      value = (each.scope == Scope::kMean ? mean_of(each).to(value.scalar_type()) : saved_.at(each.name))
+                  .contiguous();
+    spread_by_name(group_, mine_, wanted_, each.name, value);
   }
 
   void hand_out(int owner) {
@@ -187,19 +226,39 @@ void save_checkpoint(const std::filesystem::path& path, comm::Group& group, Chec
     const Json values = part->values();
     if (!values.is_null()) file.state[part->name()] = values;
   }
+  file.tensors = gather(group, mine);
+  at_rank_zero(group, [&] { save_checkpoint(path, file); });
+}
+
+std::vector<tensor::NamedTensor> gather(comm::Group& group, const std::vector<StateTensor>& mine) {
+  std::vector<tensor::NamedTensor> gathered;
+  std::set<std::string> given;
   const auto all = described(group, mine);
   for (int owner = 0; owner < group.size(); ++owner) {
     const auto& theirs = all[static_cast<size_t>(owner)];
     for (size_t i = 0; i < theirs.size(); ++i) {
-      if (owner != 0 && theirs[i].scope == Scope::kCommon) continue;
+      if (theirs[i].scope == Scope::kCommon && !given.insert(theirs[i].name).second) continue;
       at::Tensor value = theirs[i].tensor;
       if (group.rank() == owner) value = mine[i].tensor.detach().to(at::kCPU).contiguous();
       if (group.rank() == owner && owner != 0) group.send(value, 0, kTag).wait();
       if (group.rank() == 0 && owner != 0) group.receive(value, owner, kTag).wait();
-      if (group.rank() == 0) file.tensors.push_back({name_in_file(theirs[i], owner, group.size()), value});
+      if (group.rank() == 0) gathered.push_back({name_in_file(theirs[i], owner, group.size()), value});
     }
   }
-  at_rank_zero(group, [&] { save_checkpoint(path, file); });
+  return gathered;
+}
+
+void spread(comm::Group& group, const std::vector<StateTensor>& mine,
+            const std::map<std::string, at::Tensor>& values) {
+  const auto all = described(group, mine);
+  std::set<std::string> given;
+  for (const auto& theirs : all) {
+    for (const StateTensor& each : theirs) {
+      if (!given.insert(each.name).second) continue;
+      spread_by_name(group, mine, all, each.name,
+                     group.rank() == 0 ? values.at(each.name).contiguous() : each.tensor);
+    }
+  }
 }
 
 void at_rank_zero(comm::Group& group, const std::function<void()>& work) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -63,6 +64,13 @@ class ValuesPart : public CheckpointPart {
 
 /// Work of rank 0; where it fails, every rank throws its sentence as a DataError. Collective.
 void at_rank_zero(comm::Group& group, const std::function<void()>& work);
+
+/// At rank 0 all ranks' tensors on the host, as a checkpoint calls them: what is common from the first rank
+/// that has it (of a model in stages each rank has some). Elsewhere nothing. Collective.
+std::vector<tensor::NamedTensor> gather(comm::Group& group, const std::vector<parallel::StateTensor>& mine);
+/// Rank 0's values into every rank's common tensors of these names. Collective.
+void spread(comm::Group& group, const std::vector<parallel::StateTensor>& mine,
+            const std::map<std::string, at::Tensor>& values);
 
 /// Writes the file. Collective. Throws DataError, on every rank, when the disk is full; the old checkpoint
 /// then still stands.

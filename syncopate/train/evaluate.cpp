@@ -10,30 +10,31 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/data/sampler.h"
+#include "syncopate/parallel/engines/local_engine.h"
 
 namespace syncopate::train {
 
 void for_each_output(nn::Model& model, const data::Dataset& dataset, int64_t first, int64_t last,
                      const EvalOptions& options,
                      const std::function<void(const at::Tensor& output, const tensor::Batch& batch)>& use) {
-  const at::NoGradGuard no_grad;
-  model.set_mode({.training = false});
-  const at::Device device = model.parameters().front().tensor.device();
-  std::vector<int64_t> ids;
-  for (int64_t begin = first; begin < last; begin += options.batch_size) {
-    ids.resize(static_cast<size_t>(std::min(options.batch_size, last - begin)));
+  const int64_t batches = (std::max(first, last) - first + options.batch_size - 1) / options.batch_size;
+  const auto make = [&](int64_t number) {
+    const int64_t begin = first + number * options.batch_size;
+    std::vector<int64_t> ids(static_cast<size_t>(std::min(options.batch_size, last - begin)));
     std::iota(ids.begin(), ids.end(), begin);
-    const tensor::Batch batch = dataset.collate(ids, data::kEvaluationDraw).to(device);
-    const tensor::Autocast autocast(options.precision, device);
-    use(model.forward(batch), batch);
-  }
+    return dataset.collate(ids, data::kEvaluationDraw);
+  };
+  parallel::LocalEngine alone;
+  parallel::Engine& engine = options.engine != nullptr ? *options.engine : alone;
+  engine.infer(model, options.precision, batches, make, use);
 }
 
 record::EvalRecord evaluate(nn::Model& model, const data::Dataset& dataset, comm::Group& group,
                             Metric& metric, const EvalOptions& options) {
   const Stopwatch watch;
   const int64_t batches = (dataset.size() + options.batch_size - 1) / options.batch_size;
-  const data::Range mine = data::share(batches, group.size(), group.rank());
+  const comm::Group& sharers = options.sharers != nullptr ? *options.sharers : group;
+  const data::Range mine = data::share(batches, sharers.size(), sharers.rank());
   const at::Tensor by_batch = at::zeros({2, batches}, at::kDouble);  // 0 where others score: adding is exact
   double* const losses = by_batch.data_ptr<double>();
   double* const counts = losses + batches;

@@ -53,7 +53,7 @@ class LockstepLoop : public Loop {
     // Else an evaluation or a checkpoint would end what is in flight, and its bytes would not be counted.
     parts_.strategy.wait_for_exchanges();
     if (!untold_.empty()) {
-      parallel::Totals totals(parts_.mesh.world);
+      parallel::Totals totals(parts_.mesh.world, parts_.mesh.staged());
       totals.start({}, untold_, parts_.wishes(!halts()));
       totals.wait();
       added.wishes = totals.wishes();

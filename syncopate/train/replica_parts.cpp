@@ -44,7 +44,7 @@ std::vector<StateTensor> ModelPart::to_save() {
   {
     const parallel::AsSettled settled(trained_.strategy, trained_.replica, trained_.group, trained_.buffers);
     tensors = common();
-    if (trained_.group.rank() == 0) {  // who writes it
+    if (trained_.group.rank() == 0 || trained_.staged) {  // who may give it to the file
       for (StateTensor& each : tensors) each.tensor = each.tensor.clone();
     }
   }

@@ -16,10 +16,11 @@ struct Trained {
   parallel::Strategy& strategy;
   comm::Group& group;
   parallel::Buffers buffers = parallel::Buffers::kMean;  ///< where ranks' may differ
+  bool staged = false;                                   ///< replicas hold a part of the model
 };
 
-/// "model.PARAMETER", "buffer.NAME" and "constant.NAME": the one model that would be evaluated. Where replicas differ each
-/// rank's own are beside it. Saving leaves training as it was.
+/// "model.PARAMETER", "buffer.NAME" and "constant.NAME": the one model that would be evaluated. Where
+/// replicas differ each rank's own are beside it. Saving leaves training as it was.
 class ModelPart : public CheckpointPart {
  public:
   explicit ModelPart(const Trained& trained) : trained_(trained) {}

@@ -52,7 +52,8 @@ Trainer::Trainer(Parts parts, TrainerOptions options)
 
 TrainResult Trainer::run(bool resume) {
   parts_.strategy.start(parts_.replica);
-  if (!resume) start_hash_ = nn::fingerprint(parts_.replica.model);
+  if (!resume)
+    start_hash_ = !options_.start_hash.empty() ? options_.start_hash : nn::fingerprint(parts_.replica.model);
   const int64_t first = resume ? restore() : 0;
   parts_.loader.seek(first);
   result_.steps = first;
@@ -134,7 +135,8 @@ Trained Trainer::trained() const {
   return {.replica = parts_.replica,
           .strategy = parts_.strategy,
           .group = parts_.mesh.replicas,
-          .buffers = options_.broadcast_buffers ? parallel::Buffers::kOfRankZero : parallel::Buffers::kMean};
+          .buffers = options_.broadcast_buffers ? parallel::Buffers::kOfRankZero : parallel::Buffers::kMean,
+          .staged = parts_.mesh.staged()};
 }
 
 parallel::Settled Trainer::settle() {
@@ -176,6 +178,8 @@ record::EvalRecord Trainer::score(bool on_validation, int64_t steps_done, const 
   const auto metric = on_validation ? parts_.validation_metric() : parts_.metric();
   record::EvalRecord record = evaluate(parts_.replica.model, examples, parts_.mesh.world, *metric,
                                        {.batch_size = options_.eval_batch,
+                                        .engine = &parts_.engine,
+                                        .sharers = &parts_.mesh.replicas,
                                         .precision = parts_.replica.precision,
                                         .split = on_validation ? "validation" : "test"});
   record.model = model;

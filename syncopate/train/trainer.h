@@ -36,6 +36,7 @@ struct TrainerOptions {
   std::optional<BalanceOptions> balance{};      ///< none: every worker has the same share of a batch
   parallel::NoiseScale* noise_scale = nullptr;  ///< null: not measured; must outlive the trainer
   bool worker_evals = false;           ///< where replicas differ: scores each worker's own model, too
+  std::string start_hash{};            ///< of the model before the first step; empty: it is whole, and hashed
   std::filesystem::path checkpoint;    ///< empty: none
   nlohmann::ordered_json inputs;       ///< what a run that resumes must have in common: data, vocabulary
   nlohmann::ordered_json environment;  ///< kept in checkpoints: what the bits depend on beside the settings

@@ -7,6 +7,7 @@
 
 #include "syncopate/comm/metered.h"
 #include "syncopate/run/assemble.h"
+#include "syncopate/run/stages.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::test {
@@ -21,6 +22,10 @@ class CountingEngine : public parallel::Engine {
     parallel::Gradients made = inner_->run(replica, micro, noise_key, events);
     counts.push_back(made.loss.count);
     return made;
+  }
+  void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
+             const UseOutput& use) override {
+    inner_->infer(model, precision, batches, batch, use);
   }
   std::vector<int64_t> counts;
 
@@ -88,14 +93,20 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
       return std::make_unique<MeanOfMeans>(std::move(inner), group, *engine);
     };
   }
-  run::Assembly assembly = run::assemble(spec, setup, parallel::Mesh::of_replicas(group), group, options);
+  const run::RunMesh mesh(spec, group);
+  run::Assembly assembly = run::assemble(spec, setup, mesh.mesh(), group, options);
   Losses listener(trace, rank == 0, run.stop_after);
   const train::TrainResult result = assembly.train(listener, run.resume);
   const auto at = static_cast<size_t>(rank);
   trace.parameters[at] = assembly.replica().params.values.clone();
-  trace.buffers[at] = joined(setup.model->buffers());
+  trace.buffers[at] = joined(assembly.replica().model.buffers());
   trace.own_counts[at] = engine->counts.front();
-  if (rank == 0 && result.eval) trace.eval = *result.eval;
+  assembly.collect_model();
+  if (rank > 0) return;
+  trace.start_hash = result.start_hash;
+  trace.whole = joined(setup.model->parameters());
+  if (trace.buffers[at].defined()) trace.whole = at::cat({trace.whole, joined(setup.model->buffers())});
+  if (result.eval) trace.eval = *result.eval;
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ struct FamilyTrace {
   std::vector<double> losses;          ///< global mean, by step
   std::vector<at::Tensor> parameters;  ///< flat, by rank
   std::vector<at::Tensor> buffers;     ///< all in one, by rank; empty where the model has none
-  std::vector<int64_t> own_counts;     ///< by rank: what its loss was a sum over, in the first step
+  at::Tensor whole{};                  ///< rank 0's model as it would be saved, buffers too
+  std::string start_hash{};
+  std::vector<int64_t> own_counts;  ///< by rank: what its loss was a sum over, in the first step
   record::EvalRecord eval;
 };
 

@@ -34,6 +34,7 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
       const tensor::Loss loss = chain->loss();
       total.sum += loss.sum.item<double>();
       total.count += loss.count;
+      total.of_replica = total.count;
     }
     if (events.before_backward) events.before_backward(total, made.rows, i + 1 == rounds);
     phase("backward");

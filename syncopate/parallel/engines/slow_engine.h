@@ -22,6 +22,10 @@ class SlowEngine : public Engine {
     std::this_thread::sleep_for(std::chrono::duration<double>((factor_ - 1) * watch.seconds()));
     return made;
   }
+  void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
+             const UseOutput& use) override {
+    inner_->infer(model, precision, batches, batch, use);
+  }
 
  private:
   std::unique_ptr<Engine> inner_;

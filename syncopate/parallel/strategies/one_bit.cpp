@@ -76,7 +76,7 @@ double OneBit::agreed_norm(const Replica& replica, double scale) {
   const double mine = optim::gradient_norm(replica.params.grads, scale);
   const at::Tensor sum = at::full({1}, mine * mine, at::kDouble);
   group_.all_reduce(sum, comm::Op::kSum).wait();
-  return std::sqrt(sum.item<double>());
+  return replica.whole_norm(std::sqrt(sum.item<double>()));
 }
 
 void OneBit::freeze(Replica& replica) {

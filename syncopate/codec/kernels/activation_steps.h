@@ -30,9 +30,6 @@ SYNCOPATE_INLINE Step drawn_step(int bits, double largest) {
   return {largest / ((1 << (bits - 1)) - 1), false, true};
 }
 
-/// Two levels: the mean magnitude with the value's sign.
-SYNCOPATE_INLINE Step step_of_one_bit(double rows, double sum) { return {2 * sum / rows, true}; }
-
 /// Four levels, h and 3h on both sides of zero, or -2h, -h, 0 and h: a channel that is mostly zeros, or has
 /// few large values among small ones, is better off with a zero. For both, h has the least squared error
 /// where those beyond the limit take the outer level (the one level); so either takes something off the
@@ -46,16 +43,25 @@ SYNCOPATE_INLINE Step step_of_two_bits(double rows, double sum, double outer_cou
   return {2 * projected / weight, true};
 }
 
+/// How many values there would be if they were normally distributed and the others zero, which costs no
+/// error.
+SYNCOPATE_INLINE double usual_count(double rows, double sum, double squares) {
+  const double count = 0.5 * 3.14159265358979 * sum * sum / squares;
+  return count < rows ? count : rows;
+}
+
 /// The largest value is within reach, or values are cut off at the limit: what gives the smaller squared
-/// error, a twelfth of the step's square for each value that is not cut off.
-SYNCOPATE_INLINE Step step_of_few_bits(int bits, double rows, double largest, double squares, double limit,
-                                       double count, double sum, double outer_squares) {
-  const double full = largest / reach(bits), cut = limit / reach(bits);
-  if (!(limit < largest)) return {full};
-  const double rounding = rows * full * full / 12;
-  const double of_full = rounding < squares ? rounding : squares;
-  const double off = outer_squares - 2 * limit * sum + count * limit * limit;
-  return {rows * cut * cut / 12 + off < of_full ? cut : full};
+/// error. A value that is not cut off costs a twelfth of the step's square, small ones at most their own.
+SYNCOPATE_INLINE Step step_of_few_bits(int bits, double count, double largest, double squares, double limit,
+                                       double outer_count, double outer_sum, double outer_squares) {
+  const Step full{largest / reach(bits), false, true}, cut{limit / reach(bits)};
+  if (!(limit > 0 && limit < largest)) return full;
+  const double inner = count > outer_count ? count - outer_count : 0;
+  const double of_inner = squares > outer_squares ? squares - outer_squares : 0;
+  const double rounded = full.size * full.size / 12;
+  const double of_full = (inner * rounded < of_inner ? inner * rounded : of_inner) + outer_count * rounded;
+  const double off = outer_squares - 2 * limit * outer_sum + outer_count * limit * limit;
+  return inner * cut.size * cut.size / 12 + off < of_full ? cut : full;
 }
 
 SYNCOPATE_INLINE uint16_t sent(Step step) {
@@ -71,35 +77,34 @@ SYNCOPATE_INLINE uint16_t sent(Step step) {
 static void limits_of_channels(int bits, int64_t rows, int64_t channels, Moments of, float* into) {
   const double times = usual_limit(bits);
   for (int64_t c = 0; c < channels; ++c) {
-    const double mean = static_cast<double>(of.squares[c]) / static_cast<double>(rows);
-    into[c] = static_cast<float>(times * __builtin_sqrt(mean));
+    const auto squares = static_cast<double>(of.squares[c]), all = static_cast<double>(rows);
+    const double count = bits == 2 ? all : usual_count(all, static_cast<double>(of.sums[c]), squares);
+    into[c] = static_cast<float>(times * __builtin_sqrt(squares / count));
   }
+}
+
+SYNCOPATE_INLINE Step step_of(int bits, bool drawn, double rows, double largest, double sum, double squares,
+                              double limit, double outer_count, double outer_sum, double outer_squares) {
+  if (drawn) return drawn_step(bits, largest);
+  if (bits == 1) return {2 * sum / rows, true};  // the mean magnitude, with the value's sign
+  if (bits == 2) return step_of_two_bits(rows, sum, outer_count, outer_sum);
+  if (bits > 4) return {largest / reach(bits), false, true};
+  return step_of_few_bits(bits, usual_count(rows, sum, squares), largest, squares, limit, outer_count,
+                          outer_sum, outer_squares);
 }
 
 static void choose_steps(int bits, bool drawn, int64_t rows, int64_t channels, Moments of,
                          const float* limits, Beyond beyond, uint16_t* into) {
-  const auto count = static_cast<double>(rows);
+  const auto number = [](float x) { return static_cast<double>(x); };
   for (int64_t c = 0; c < channels; ++c) {
     if (of.largest[c] >= kInfinity) {
       into[c] = 0x7fc0;  // not a number, and so is what is decoded
       continue;
     }
-    const auto largest = static_cast<double>(load<float>(of.largest + c));
-    const bool sums = !drawn && bits <= 4 && static_cast<double>(of.squares[c]) <= __FLT_MAX__;
-    Step step{largest / reach(bits)};
-    if (drawn) {
-      step = drawn_step(bits, largest);
-    } else if (bits == 1 && sums) {
-      step = step_of_one_bit(count, static_cast<double>(of.sums[c]));
-    } else if (bits == 2 && sums) {
-      step = step_of_two_bits(count, static_cast<double>(of.sums[c]), static_cast<double>(beyond.counts[c]),
-                              static_cast<double>(beyond.sums[c]));
-    } else if (sums) {
-      step = step_of_few_bits(bits, count, largest, static_cast<double>(of.squares[c]),
-                              static_cast<double>(limits[c]), static_cast<double>(beyond.counts[c]),
-                              static_cast<double>(beyond.sums[c]), static_cast<double>(beyond.squares[c]));
-    }
-    into[c] = sent(step);
+    const float largest = load<float>(of.largest + c);
+    into[c] = sent(step_of(bits, drawn, static_cast<double>(rows), number(largest), number(of.sums[c]),
+                           number(of.squares[c]), number(limits[c]), number(beyond.counts[c]),
+                           number(beyond.sums[c]), number(beyond.squares[c])));
   }
 }
 

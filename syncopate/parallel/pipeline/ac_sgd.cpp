@@ -12,7 +12,7 @@ namespace syncopate::parallel {
 namespace {
 
 template <typename Byte>
-std::span<Byte> cut(std::span<Byte>& left, int64_t size) {
+std::span<Byte> cut_off(std::span<Byte>& left, int64_t size) {
   const std::span<Byte> front = left.first(static_cast<size_t>(size));
   left = left.subspan(front.size());
   return front;
@@ -107,11 +107,12 @@ at::Tensor AcSgd::pack(const at::Tensor& hidden, const tensor::Batch& batch) {
   std::span<uint8_t> left = bytes_of_message(message);
   codec::ChannelSteps change_steps, value_steps;
   if (plan.changes) {
-    change_steps = bits_.measure(changes, channels, cut(left, codec::ActivationBits::step_bytes(channels)));
+    change_steps =
+        bits_.measure(changes, channels, cut_off(left, codec::ActivationBits::step_bytes(channels)));
   }
   if (plan.values) {
     value_steps =
-        formats_.forward.measure(values, channels, cut(left, formats_.forward.head_bytes(channels)));
+        formats_.forward.measure(values, channels, cut_off(left, formats_.forward.head_bytes(channels)));
   }
   const uint64_t key = mix_key(edge_.seed, 0, messages_++);
   codec::SquaredError sums;
@@ -127,12 +128,12 @@ at::Tensor AcSgd::pack(const at::Tensor& hidden, const tensor::Batch& batch) {
       codec::SquaredError more;
       if (turn.change) {
         const codec::MatrixRows& piece = changes[change++];
-        more = bits_.encode(piece, change_steps, mix_key(key, change), cut(left, bits_.packed_bytes(count)),
-                            into);
+        more = bits_.encode(piece, change_steps, mix_key(key, change),
+                            cut_off(left, bits_.packed_bytes(count)), into);
       } else {
         const codec::MatrixRows& piece = values[value++];
         more = formats_.forward.encode({piece.values, static_cast<size_t>(count)}, value_steps, 0,
-                                       cut(left, formats_.forward.run_bytes(count)), into);
+                                       cut_off(left, formats_.forward.run_bytes(count)), into);
       }
       sums.error += more.error;
       sums.meant += more.meant;
@@ -163,9 +164,9 @@ at::Tensor AcSgd::unpack(const at::Tensor& message, const at::Tensor& like, cons
   const std::vector<float*> memories = recall(plan);
   std::span<const uint8_t> left = bytes_of_message(message);
   codec::ChannelSteps change_steps, value_steps;
-  if (plan.changes) change_steps = bits_.read(cut(left, codec::ActivationBits::step_bytes(channels)));
+  if (plan.changes) change_steps = bits_.read(cut_off(left, codec::ActivationBits::step_bytes(channels)));
   if (plan.values) {
-    value_steps = formats_.forward.read(cut(left, formats_.forward.head_bytes(channels)), channels);
+    value_steps = formats_.forward.read(cut_off(left, formats_.forward.head_bytes(channels)), channels);
   }
   for (size_t i = 0; i < plan.turns.size(); ++i) {
     const Turn& turn = plan.turns[i];
@@ -175,10 +176,10 @@ at::Tensor AcSgd::unpack(const at::Tensor& message, const at::Tensor& like, cons
       const int64_t count = run.rows * channels;
       const std::span<float> into(data + run.first * channels, static_cast<size_t>(count));
       if (turn.change) {
-        bits_.decode(cut(left, bits_.packed_bytes(count)), change_steps, into, memory,
+        bits_.decode(cut_off(left, bits_.packed_bytes(count)), change_steps, into, memory,
                      change_steps.finite() ? memory : nullptr);
       } else {
-        formats_.forward.decode(cut(left, formats_.forward.run_bytes(count)), value_steps, into);
+        formats_.forward.decode(cut_off(left, formats_.forward.run_bytes(count)), value_steps, into);
         if (turn.remember) std::copy(into.begin(), into.end(), memory);
       }
       if (memory != nullptr) memory += count;

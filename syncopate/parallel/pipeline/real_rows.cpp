@@ -15,7 +15,7 @@ int64_t channel_dimension(const at::Tensor& hidden) {
 
 at::Tensor on_cpu(const at::Tensor& field) { return field.to(at::kCPU).contiguous(); }
 
-std::string_view bytes_of(const at::Tensor& contiguous) {
+std::string_view bytes_of_field(const at::Tensor& contiguous) {
   return {static_cast<const char*>(contiguous.data_ptr()), contiguous.nbytes()};
 }
 
@@ -86,7 +86,7 @@ std::vector<uint64_t> contents(const tensor::Batch& batch) {
   const at::Tensor* field = words != nullptr ? words : field_of(batch, "images");
   if (field == nullptr || hashes.empty()) return hashes;
   const at::Tensor values = on_cpu(*field);
-  const std::string_view bytes = bytes_of(values);
+  const std::string_view bytes = bytes_of_field(values);
   const at::Tensor* mask = words != nullptr ? field_of(batch, "attention_mask") : nullptr;
   const bool masked = mask != nullptr && mask->numel() == values.numel();
   const auto parts = masked ? stretches(*mask) : whole_examples(batch.size(), values.numel() / batch.size());

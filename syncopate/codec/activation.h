@@ -8,6 +8,18 @@
 
 namespace syncopate::codec {
 
+namespace kernels {
+
+// Not in kernels.h: what is compiled for one instruction set shares no inline function with the others.
+inline SquaredError& operator+=(SquaredError& sums, const SquaredError& more) {
+  sums.error += more.error;
+  sums.meant += more.meant;
+  sums.change += more.change;
+  return sums;
+}
+
+}  // namespace kernels
+
 using kernels::SquaredError;
 
 /// Rows of a matrix that lie one after the other in memory, of as many channels each. What is coded is the

@@ -130,7 +130,7 @@ SYNCOPATE_INLINE Floats draws(uint64_t key, int64_t first) {
 }
 
 struct ErrorLanes {
-  Floats error{}, meant{};
+  Floats error{}, meant{}, change{};
   [[gnu::always_inline]] void add(Floats value, Floats received) {
     const Floats rest = value - received;
     error += rest * rest;
@@ -139,9 +139,18 @@ struct ErrorLanes {
   [[gnu::always_inline]] void move_to(SquaredError& sums) {
     sums.error += static_cast<double>(sum_of(error));
     sums.meant += static_cast<double>(sum_of(meant));
+    sums.change += static_cast<double>(sum_of(change));
     *this = {};
   }
 };
+
+SYNCOPATE_INLINE void add_one(SquaredError& sums, float value, float received, float known) {
+  const double meant = static_cast<double>(value), rest = meant - static_cast<double>(received),
+               moved = meant - static_cast<double>(known);
+  sums.error += rest * rest;
+  sums.meant += meant * meant;
+  sums.change += moved * moved;
+}
 
 static constexpr int64_t kGroupsOfASum = 32;  // lanes of fp32 keep their digits
 
@@ -157,13 +166,17 @@ SYNCOPATE_INLINE void encode_group(const float* values, const float* memory, con
     const Floats value = load<Floats>(values + i * kLanes);
     Floats known{};
     if constexpr (kChange) known = load<Floats>(memory + i * kLanes);
-    Floats place = (value - known) * load<Floats>(channels.up + c) + load<Floats>(channels.bias + c);
+    const Floats moved = value - known;
+    Floats place = moved * load<Floats>(channels.up + c) + load<Floats>(channels.bias + c);
     if constexpr (kDrawn) place += draws(key, first + i * kLanes);
     const Ints code = whole_part(place, kTop);
     const Floats change =
         (floats_of(code) - load<Floats>(channels.center + c)) * load<Floats>(channels.step + c);
     Floats received = change;
-    if constexpr (kChange) received = known + change;
+    if constexpr (kChange) {
+      received = known + change;
+      errors.change += moved * moved;
+    }
     errors.add(value, received);
     if (update != nullptr) store(update + i * kLanes, received);
     parts[i] = codes_of(code);
@@ -203,11 +216,7 @@ static SquaredError encode_activations(const float* values, const float* memory,
   encode_group<kBits, kChange, kDrawn>(some, known, channels, walk, key, at, bytes, received, errors);
   __builtin_memcpy(into, bytes, static_cast<size_t>(tail_bytes<kBits>(rest)));
   if (update != nullptr) __builtin_memcpy(update + at, received, size);
-  for (int64_t i = 0; i < rest; ++i) {
-    const double off = static_cast<double>(some[i]) - static_cast<double>(received[i]);
-    sums.error += off * off;
-    sums.meant += static_cast<double>(some[i]) * static_cast<double>(some[i]);
-  }
+  for (int64_t i = 0; i < rest; ++i) add_one(sums, some[i], received[i], kChange ? known[i] : some[i]);
   return sums;
 }
 
@@ -360,11 +369,7 @@ static SquaredError compare(const float* meant, const float* received, int64_t c
     }
     errors.move_to(sums);
   }
-  for (; at < count; ++at) {
-    const double off = static_cast<double>(meant[at]) - static_cast<double>(received[at]);
-    sums.error += off * off;
-    sums.meant += static_cast<double>(meant[at]) * static_cast<double>(meant[at]);
-  }
+  for (; at < count; ++at) add_one(sums, meant[at], received[at], meant[at]);
   return sums;
 }
 

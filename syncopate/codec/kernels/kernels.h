@@ -40,9 +40,11 @@ struct Beyond {
   float *counts, *sums, *squares;
 };
 
+/// Sums of squares.
 struct SquaredError {
-  double error = 0;  ///< of what is received against what was meant
-  double meant = 0;
+  double error = 0;   ///< of what is received against what was meant
+  double meant = 0;   ///< of what was meant
+  double change = 0;  ///< of what was meant against the memory, where there is one
 };
 
 /// Activations in a few bits. A matrix is rows of `channels` numbers without gaps, `count` its numbers. Where

@@ -115,7 +115,8 @@ at::Tensor AcSgd::pack(const at::Tensor& hidden, const tensor::Batch& batch) {
         formats_.forward.measure(values, channels, cut_off(left, formats_.forward.head_bytes(channels)));
   }
   const uint64_t key = mix_key(edge_.seed, 0, messages_++);
-  codec::SquaredError sums;
+  codec::SquaredError of_changes, of_values;
+  int64_t change_bytes = plan.changes ? codec::ActivationBits::step_bytes(channels) : 0, changed = 0;
   size_t change = 0, value = 0;
   for (size_t i = 0; i < plan.turns.size(); ++i) {
     const Turn& turn = plan.turns[i];
@@ -125,23 +126,24 @@ at::Tensor AcSgd::pack(const at::Tensor& hidden, const tensor::Batch& batch) {
     float* const whole = into;
     for (const RealRows::Run& run : plan.rows.examples[i].runs) {
       const int64_t count = run.rows * channels;
-      codec::SquaredError more;
       if (turn.change) {
         const codec::MatrixRows& piece = changes[change++];
-        more = bits_.encode(piece, change_steps, mix_key(key, change),
-                            cut_off(left, bits_.packed_bytes(count)), into);
+        const std::span<uint8_t> codes = cut_off(left, bits_.packed_bytes(count));
+        of_changes += bits_.encode(piece, change_steps, mix_key(key, change), codes, into);
+        change_bytes += std::ssize(codes);
+        changed += count;
       } else {
         const codec::MatrixRows& piece = values[value++];
-        more = formats_.forward.encode({piece.values, static_cast<size_t>(count)}, value_steps, 0,
-                                       cut_off(left, formats_.forward.run_bytes(count)), into);
+        of_values += formats_.forward.encode({piece.values, static_cast<size_t>(count)}, value_steps, 0,
+                                             cut_off(left, formats_.forward.run_bytes(count)), into);
       }
-      sums.error += more.error;
-      sums.meant += more.meant;
       if (into != nullptr) into += count;
     }
     if (whole != nullptr) settle(turn, whole, channels);
   }
-  count_sent(sums_.forward, plan.rows.rows * channels, plan.bytes, sums);
+  count_sent(sums_.changes, changed, change_bytes, of_changes);
+  count_sent(sums_.forward, changed, change_bytes, of_changes);
+  count_sent(sums_.forward, plan.rows.rows * channels - changed, plan.bytes - change_bytes, of_values);
   return message;
 }
 

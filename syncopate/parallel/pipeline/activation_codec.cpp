@@ -107,6 +107,8 @@ double ActivationTraffic::bits_per_value() const {
 
 double ActivationTraffic::relative_error() const { return meant > 0 ? std::sqrt(error / meant) : 0; }
 
+double ActivationTraffic::relative_change() const { return meant > 0 ? std::sqrt(change / meant) : 0; }
+
 ActivationCodec::ActivationCodec(const ActivationOptions& options, const ActivationEdge& edge)
     : options_(options), edge_(edge) {}
 

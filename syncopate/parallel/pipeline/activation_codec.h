@@ -36,18 +36,22 @@ struct ActivationEdge {
   uint64_t seed = 0;          ///< of stochastic rounding: differs between edges and replicas
 };
 
-/// What was sent in one direction, by the end that sent it.
+/// What was sent in one direction, by the end that sent it. Messages with what is not finite count in values
+/// and bits alone.
 struct ActivationTraffic {
   int64_t values = 0;  ///< padding left out where it is not sent
   int64_t bits = 0;    ///< steps included
   double error = 0;    ///< squared, of what was received against what was meant
-  double meant = 0;    ///< squares of what was meant; what was not finite is in neither
+  double meant = 0;    ///< squares of what was meant
+  double change = 0;   ///< squares of what was meant against what was remembered
   double bits_per_value() const;
-  double relative_error() const;  ///< |received - meant| / |meant|
+  double relative_error() const;   ///< |received - meant| / |meant|
+  double relative_change() const;  ///< |meant - remembered| / |meant|: what ac-sgd gains from being small
 };
 
 struct ActivationSums {
   ActivationTraffic forward, backward;
+  ActivationTraffic changes;  ///< ac-sgd: of `forward`, what was no first visit
   // ac-sgd; the same at both ends.
   int64_t first_visits = 0;   ///< examples sent as such that are remembered since
   int64_t later_visits = 0;   ///< sent as a change

@@ -43,10 +43,7 @@ at::Tensor pack_rows(const RowFormat& format, const at::Tensor& values, const te
   for (size_t i = 0; i < runs.size(); ++i) {
     const auto count = static_cast<size_t>(runs[i].rows * rows.channels);
     const auto size = static_cast<size_t>(format.run_bytes(runs[i].rows * rows.channels));
-    const codec::SquaredError more =
-        format.encode({runs[i].values, count}, steps, mix_key(key, i), left.first(size));
-    sums.error += more.error;
-    sums.meant += more.meant;
+    sums += format.encode({runs[i].values, count}, steps, mix_key(key, i), left.first(size));
     left = left.subspan(size);
   }
   if (traffic != nullptr) count_sent(*traffic, rows.rows * rows.channels, message.numel(), sums);
@@ -98,6 +95,7 @@ void count_sent(ActivationTraffic& traffic, int64_t values, int64_t bytes, const
   if (!std::isfinite(error.error) || !std::isfinite(error.meant)) return;
   traffic.error += error.error;
   traffic.meant += error.meant;
+  traffic.change += error.change;
 }
 
 at::Tensor RowCodec::pack(const at::Tensor& hidden, const tensor::Batch& batch) {

@@ -39,10 +39,7 @@ codec::SquaredError RowFormat::encode(std::span<const float> run, const codec::C
     const std::span<float> decoded(received != nullptr ? received + at : back, some.size());
     kernels.fp16.encode(some.data(), into.data() + 2 * at, std::ssize(some));
     kernels.fp16.decode(into.data() + 2 * at, decoded.data(), std::ssize(some));
-    const codec::SquaredError more =
-        kernels.activations.compare(some.data(), decoded.data(), std::ssize(some));
-    sums.error += more.error;
-    sums.meant += more.meant;
+    sums += kernels.activations.compare(some.data(), decoded.data(), std::ssize(some));
   }
   return sums;
 }

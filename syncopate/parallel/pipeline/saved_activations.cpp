@@ -23,13 +23,16 @@ uint64_t word_in(std::string_view bytes) {
 }
 
 json traffic_json(const ActivationTraffic& traffic) {
-  return {
-      {"values", traffic.values}, {"bits", traffic.bits}, {"error", traffic.error}, {"meant", traffic.meant}};
+  return {{"values", traffic.values},
+          {"bits", traffic.bits},
+          {"error", traffic.error},
+          {"meant", traffic.meant},
+          {"change", traffic.change}};
 }
 
 ActivationTraffic traffic_in(const json& of) {
   return {of.at("values").get<int64_t>(), of.at("bits").get<int64_t>(), of.at("error").get<double>(),
-          of.at("meant").get<double>()};
+          of.at("meant").get<double>(), of.at("change").get<double>()};
 }
 
 /// Continues a checksum over pieces of any length as if they were one: each is summed up by itself.
@@ -53,6 +56,7 @@ void ActivationCodec::save(const std::filesystem::path& path) const {
       {"messages", messages_},
       {"forward", traffic_json(sums_.forward)},
       {"backward", traffic_json(sums_.backward)},
+      {"changes", traffic_json(sums_.changes)},
       {"first_visits", sums_.first_visits},
       {"later_visits", sums_.later_visits},
       {"beyond_budget", sums_.beyond_budget},
@@ -101,6 +105,7 @@ void ActivationCodec::load(const std::filesystem::path& path) {
     ActivationSums sums;
     sums.forward = traffic_in(head.at("forward"));
     sums.backward = traffic_in(head.at("backward"));
+    sums.changes = traffic_in(head.at("changes"));
     sums.first_visits = head.at("first_visits").get<int64_t>();
     sums.later_visits = head.at("later_visits").get<int64_t>();
     sums.beyond_budget = head.at("beyond_budget").get<int64_t>();

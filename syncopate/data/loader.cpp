@@ -35,6 +35,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
     : dataset_(std::move(dataset)),
       options_(checked(options)),
       sampler_(size_of(dataset_), options_.global_batch, options_.seed, options_.shuffle) {
+  if (options_.sticky) sampler_.keep_homes(options_.workers);
   try {
     for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { prepare_ahead(); });
   } catch (...) {  // the system gives no more threads

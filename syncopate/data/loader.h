@@ -27,6 +27,9 @@ struct LoaderOptions {
   int threads = 1;          ///< that prepare; what they give does not depend on their number
   bool on_demand = false;   ///< prepares the steps that request() names, and no others
   bool keep_empty = false;  ///< a micro-batch without examples is a batch of size 0 instead of none
+  /// An example comes back to the worker that had it in the first epoch, as far as the workers' shares of a
+  /// step allow: for what is remembered per example and worker. The global batches stay as they are.
+  bool sticky = false;
 };
 
 /// What one worker computes on in one optimizer step.

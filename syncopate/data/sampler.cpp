@@ -64,15 +64,61 @@ std::vector<int64_t> Sampler::batch(int64_t step) {
 
 std::vector<std::vector<int64_t>> Sampler::micro_batches(int64_t step, int workers, int rank, int accumulate,
                                                          std::span<const int64_t> weights) {
-  const std::vector<int64_t> whole = batch(step);
-  const auto count = static_cast<int64_t>(whole.size());
-  const Range mine = weights.empty() ? share(count, workers, rank) : share(count, weights, rank);
+  const std::vector<int64_t> mine = part_of(batch(step), workers, rank, weights);
   std::vector<std::vector<int64_t>> micro;
   for (int k = 0; k < accumulate; ++k) {
-    const Range part = share(mine.size(), accumulate, k);
-    micro.emplace_back(whole.begin() + mine.begin + part.begin, whole.begin() + mine.begin + part.end);
+    const Range part = share(static_cast<int64_t>(mine.size()), accumulate, k);
+    micro.emplace_back(mine.begin() + part.begin, mine.begin() + part.end);
   }
   return micro;
+}
+
+std::vector<int64_t> Sampler::part_of(const std::vector<int64_t>& whole, int workers, int rank,
+                                      std::span<const int64_t> weights) const {
+  const auto count = static_cast<int64_t>(whole.size());
+  const auto share_of = [&](int worker) {
+    return weights.empty() ? share(count, workers, worker) : share(count, weights, worker);
+  };
+  if (homes_ != workers) {
+    const Range mine = share_of(rank);
+    return {whole.begin() + mine.begin, whole.begin() + mine.end};
+  }
+  std::vector<int64_t> room;
+  for (int worker = 0; worker < workers; ++worker) room.push_back(share_of(worker).size());
+  std::vector<size_t> worker_of(whole.size(), room.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const auto home = static_cast<size_t>(home_[static_cast<size_t>(whole[i])]);
+    if (room[home] > 0) {
+      worker_of[i] = home;
+      --room[home];
+    }
+  }
+  std::vector<int64_t> mine;
+  size_t free = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (worker_of[i] == room.size()) {
+      while (room[free] == 0) ++free;
+      worker_of[i] = free;
+      --room[free];
+    }
+    if (worker_of[i] == static_cast<size_t>(rank)) mine.push_back(whole[i]);
+  }
+  return mine;
+}
+
+void Sampler::keep_homes(int workers) {
+  check(workers >= 1, "examples are at home with somebody");
+  homes_ = workers;
+  home_.resize(static_cast<size_t>(size_));
+  const std::vector<int64_t> first = epoch_order(size_, seed_, 0, shuffle_);
+  for (int64_t step = 0; step < steps_per_epoch(); ++step) {
+    for (int worker = 0; worker < workers; ++worker) {
+      const Range part = share(examples_in(step), workers, worker);
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        home_[static_cast<size_t>(first[static_cast<size_t>(step * global_batch_ + i)])] = worker;
+      }
+    }
+  }
 }
 
 }  // namespace syncopate::data

@@ -42,11 +42,19 @@ class Sampler {
   std::vector<int64_t> batch(int64_t step);
 
   /// The part of worker `rank` of `workers`, cut into `accumulate` micro-batches, some of which may be empty.
-  /// Joined in the order of ranks they are batch(step). `weights` holds one number per worker; none: equal.
+  /// Joined in the order of ranks they are batch(step), unless examples keep_homes. `weights` holds one
+  /// number per worker; none: equal.
   std::vector<std::vector<int64_t>> micro_batches(int64_t step, int workers, int rank, int accumulate,
                                                   std::span<const int64_t> weights = {});
 
+  /// From now on micro_batches of so many workers gives an example to the worker whose equal share of the
+  /// first epoch it is in, as long as there is room in that worker's share of the step; who finds none goes
+  /// where there is. Sizes stay as they were, and so does the order of examples within a part.
+  void keep_homes(int workers);
+
  private:
+  std::vector<int64_t> part_of(const std::vector<int64_t>& whole, int workers, int rank,
+                               std::span<const int64_t> weights) const;
   const std::vector<int64_t>& order(int64_t epoch);
 
   int64_t size_;
@@ -55,6 +63,8 @@ class Sampler {
   bool shuffle_;
   int64_t epoch_ = -1;  ///< whose order is in order_
   std::vector<int64_t> order_;
+  int homes_ = 0;              ///< among how many workers; 0: examples have none
+  std::vector<int32_t> home_;  ///< of each example
 };
 
 }  // namespace syncopate::data

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "syncopate/base/clock.h"
@@ -114,6 +115,29 @@ TEST(Loader, FollowsTheSampler) {
       EXPECT_TRUE(at::equal(batches.micro[k].at("values"), at::tensor(expected[k], at::kLong)));
     }
   }
+}
+
+TEST(Loader, StickyExamplesComeBackToTheirWorker) {
+  const auto visits = [](bool sticky) {
+    std::vector<int64_t> back(2);
+    for (int rank = 0; rank < 2; ++rank) {
+      Loader loader(numbers(64),
+                    {.global_batch = 16, .workers = 2, .rank = rank, .seed = 5, .sticky = sticky});
+      std::set<int64_t> mine;
+      for (int step = 0; step < 12; ++step) {
+        for (const int64_t id : ids_of(loader.next())) {
+          if (step < 4) {
+            mine.insert(id);
+          } else {
+            back[static_cast<size_t>(rank)] += mine.contains(id) ? 1 : 0;
+          }
+        }
+      }
+    }
+    return back[0] + back[1];
+  };
+  EXPECT_GT(visits(true), 2 * 64 * 85 / 100);
+  EXPECT_LT(visits(false), 2 * 64 * 65 / 100);
 }
 
 TEST(Loader, SeekMatchesAnUninterruptedRun) {

@@ -93,6 +93,54 @@ TEST(Sampler, WithoutShufflingKeepsTheFilesOrder) {
   EXPECT_NE(Sampler(10, 4, 9, true).batch(0), (Ids{0, 1, 2, 3}));
 }
 
+TEST(Sampler, ExamplesComeBackToTheirWorkerAsFarAsSharesAllow) {
+  constexpr int kWorkers = 3;
+  const std::vector<int64_t> uneven{8, 3, 1};
+  for (const std::vector<int64_t>& weights : {std::vector<int64_t>{}, uneven}) {
+    Sampler plain(103, 24, 7, true), sticky(103, 24, 7, true);
+    sticky.keep_homes(kWorkers);
+    std::vector<int> home(103, -1);
+    int64_t back = 0, back_by_chance = 0, visits = 0;
+    for (int64_t step = 0; step < 6 * sticky.steps_per_epoch(); ++step) {
+      Ids all;
+      for (int rank = 0; rank < kWorkers; ++rank) {
+        const auto mine = sticky.micro_batches(step, kWorkers, rank, 2, weights);
+        const auto as_ever = plain.micro_batches(step, kWorkers, rank, 2, weights);
+        ASSERT_EQ(mine.size(), as_ever.size());
+        for (size_t k = 0; k < mine.size(); ++k) {
+          EXPECT_EQ(mine[k].size(), as_ever[k].size());
+          if (step < sticky.steps_per_epoch() && weights.empty()) {
+            EXPECT_EQ(mine[k], as_ever[k]);
+          }
+          for (const int64_t id : mine[k]) {
+            int& at = home[static_cast<size_t>(id)];
+            if (at == -1) at = rank;
+            if (sticky.epoch_of(step) > 0) back += at == rank ? 1 : 0;
+          }
+          for (const int64_t id : as_ever[k]) {
+            if (sticky.epoch_of(step) == 0) continue;
+            ++visits;
+            back_by_chance += home[static_cast<size_t>(id)] == rank ? 1 : 0;
+          }
+          all.insert(all.end(), mine[k].begin(), mine[k].end());
+        }
+      }
+      Ids whole = sticky.batch(step);
+      std::sort(all.begin(), all.end());
+      std::sort(whole.begin(), whole.end());
+      EXPECT_EQ(all, whole) << "the global batch stays as it is";
+    }
+    if (weights.empty()) {
+      EXPECT_GT(back, visits * 8 / 10);
+      EXPECT_LT(back_by_chance, visits * 5 / 10) << "the foil";
+    }
+    Sampler later(103, 24, 7, true);  // without the steps before
+    later.keep_homes(kWorkers);
+    EXPECT_EQ(later.micro_batches(23, kWorkers, 1, 2, weights),
+              sticky.micro_batches(23, kWorkers, 1, 2, weights));
+  }
+}
+
 TEST(Sampler, RejectsInvalidSizes) {
   EXPECT_THROW(Sampler(10, 0, 1, true), ConfigError);
   EXPECT_THROW(Sampler(0, 4, 1, true), DataError);

@@ -7,6 +7,7 @@
 #include "syncopate/nn/stage_model.h"
 #include "syncopate/parallel/engines/block_chain.h"
 #include "syncopate/parallel/engines/local_engine.h"
+#include "tests/contract/ranks.h"
 #include "tests/nn/small_models.h"
 
 namespace syncopate::parallel {
@@ -22,31 +23,26 @@ struct Made {
   std::vector<int> told;  ///< how often each parameter's gradient was announced
 };
 
-Made made_of(nn::Model& model, const tensor::FlatParams& params) {
-  Made made;
-  made.grads = params.grads.clone();
-  for (const auto& named : model.buffers()) made.buffers.push_back(named.tensor.clone());
-  return made;
-}
-
-/// Two micro-batches of a step.
-Made step(const SmallModel& kind, LocalEngineOptions options, uint64_t key = 7,
+Made step(nn::Model& model, const std::vector<tensor::Batch>& micro, LocalEngineOptions options, uint64_t key,
           optim::LossScale* scale = nullptr) {
-  const auto model = kind.make(1);
-  tensor::FlatParams params(model->parameters());
+  tensor::FlatParams params(model.parameters());
   const auto optimizer = optim::make_optimizer({}, params);
-  Replica replica{.model = *model, .params = params, .optimizer = *optimizer, .loss_scale = scale};
+  Replica replica{.model = model, .params = params, .optimizer = *optimizer, .loss_scale = scale};
   std::vector<int> told(params.entries().size());
   for (size_t i = 0; i < told.size(); ++i) {
     params.entries()[i].parameter.register_hook([&told, i](const at::Tensor&) { ++told[i]; });
   }
-  const std::vector<tensor::Batch> micro{kind.batch(1), kind.batch(2)};
   const Gradients gradients = LocalEngine(options).run(replica, micro, key, {});
   params.check_views();
-  Made made = made_of(*model, params);
-  made.loss = gradients.loss;
-  made.told = told;
+  Made made{.loss = gradients.loss, .grads = params.grads, .buffers = {}, .told = told};
+  for (const auto& named : model.buffers()) made.buffers.push_back(named.tensor);
   return made;
+}
+
+/// Two micro-batches.
+Made step(const SmallModel& kind, LocalEngineOptions options, uint64_t key = 7,
+          optim::LossScale* scale = nullptr) {
+  return step(*kind.make(1), {kind.batch(1), kind.batch(2)}, options, key, scale);
 }
 
 void expect_equal(const Made& left, const Made& right) {
@@ -92,6 +88,30 @@ TEST(Recompute, LeavesTheStatisticsOfBatchNormsAlone) {
     EXPECT_TRUE(at::equal(model->forward(kind.batch(1)), again));
     EXPECT_FALSE(at::equal(statistics(), start));
   }
+}
+
+TEST(Recompute, BatchNormsOverAllRanksGiveTheSameBits) {
+  const SmallModel kind = small_models()[4];
+  const auto ranks = [&](bool joint, bool recompute) {
+    std::vector<Made> made(2);
+    test::run_ranks(2, [&](comm::Group& group) {
+      const auto model = kind.make(1);
+      if (joint) {
+        dynamic_cast<nn::ResNet&>(*model).set_sum_over_ranks(
+            [&](at::Tensor& sums) { group.all_reduce(sums, comm::Op::kSum).wait(); });
+      }
+      tensor::Batch none = kind.batch(2);
+      for (auto& [name, field] : none.fields) field = field.slice(0, 0, 0);
+      none.ids.clear();
+      const bool has_one = group.rank() == 0 || !joint;
+      made[static_cast<size_t>(group.rank())] =
+          step(*model, {kind.batch(1), has_one ? kind.batch(2) : none}, {.recompute = recompute}, 7);
+    });
+    return made;
+  };
+  const auto kept = ranks(true, false), again = ranks(true, true), foil = ranks(false, true);
+  for (size_t rank = 0; rank < 2; ++rank) expect_equal(again[rank], kept[rank]);
+  EXPECT_FALSE(at::equal(foil[0].grads, kept[0].grads));
 }
 
 /// Two micro-batches under way at once through two stages, with their own whole models.

@@ -63,7 +63,7 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
     result.count = static_cast<double>(result.mine.count);
   }
   require_finite(result.sum, order.step);
-  context.count = local ? static_cast<double>(result.mine.count) : result.count;
+  context.count = local ? static_cast<double>(result.mine.of_replica) : result.count;
   context.rows = gradients.rows;
   result.update = strategy_.step(replica_, context);
   touched_ = result.update.touched ? std::move(*result.update.touched) : std::move(gradients.rows);

@@ -116,7 +116,9 @@ at::Tensor ResNet::run_stem(const Batch& batch) const {
     throw DataError("a batch has images of shape [{}] but the model takes {} channels of rows of pixels",
                     fmt::join(images_BCHW.sizes(), ", "), config_.channels);
   }
-  return run(stem_, images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format())).relu_();
+  // Of images with one channel either layout is both, and a convolution gives what it likes.
+  const at::Tensor laid_BCHW = images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format());
+  return run(stem_, laid_BCHW).contiguous(format()).relu_();
 }
 
 at::Tensor ResNet::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {

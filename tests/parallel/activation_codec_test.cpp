@@ -243,6 +243,8 @@ TEST(AcSgd, FirstVisitIsUncompressed) {
     EXPECT_TRUE(same_bits(edge.forward(first, batch), real_part(first, batch)));
     EXPECT_FALSE(same_bits(edge.forward(second, batch), real_part(second, batch)));
     EXPECT_EQ(edge.sender->sums().first_visits, 3);
+    const Batch twice = texts({4, 5, 4});
+    EXPECT_TRUE(same_bits(edge.forward(hidden_of(twice, 0), twice), real_part(hidden_of(twice, 0), twice)));
     EXPECT_EQ(edge.receiver->sums().later_visits, 3);
   }
   for (const char* form : {"half", "int8"}) {

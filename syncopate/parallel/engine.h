@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <vector>
@@ -51,6 +52,15 @@ class Engine {
   using UseOutput = std::function<void(const at::Tensor& output, const tensor::Batch& batch)>;
   virtual void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
                      const UseOutput& use);
+
+  // What a run that resumes must find again beside the replica, too large for its checkpoint: in files of
+  // this rank, each beginning with `stem`.
+  virtual bool keeps_state() const { return false; }
+  virtual void save_state(const std::filesystem::path& /*stem*/) {}  ///< throws DataError
+  /// Throws DataError where it is not what `save_state` wrote; then, or where another rank's is not, all
+  /// forget.
+  virtual void load_state(const std::filesystem::path& /*stem*/) {}
+  virtual void forget_state() {}
 };
 
 }  // namespace syncopate::parallel

@@ -16,6 +16,7 @@
 #include "syncopate/run/device.h"
 #include "syncopate/run/options.h"
 #include "syncopate/run/stages.h"
+#include "syncopate/spec/strategies.h"
 
 namespace syncopate::run {
 namespace {
@@ -101,7 +102,8 @@ data::LoaderOptions Assembly::loader_options() const {
           .shuffle = spec_.task.shuffle,
           .threads = static_cast<int>(spec_.compute.loader_threads),
           .on_demand = free,
-          .keep_empty = setup_.model->every_rank_computes()};
+          .keep_empty = setup_.model->every_rank_computes(),
+          .sticky = spec::activation_codec_info(spec_.activation.codec).remembers};
 }
 
 std::unique_ptr<nn::StageModel> Assembly::cut_out() {

@@ -276,6 +276,20 @@ void at_rank_zero(comm::Group& group, const std::function<void()>& work) {
   throw DataError("{}", failure);
 }
 
+std::string at_every_rank(comm::Group& group, const std::function<void()>& work) {
+  std::string failure;
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::kComm) throw;
+    failure = error.what();
+  }
+  const at::Tensor first = at::full({1}, failure.empty() ? group.size() : group.rank(), at::kLong);
+  group.all_reduce(first, comm::Op::kMin).wait();
+  const auto failed = static_cast<int>(first.item<int64_t>());
+  return failed == group.size() ? "" : comm::broadcast_text(group, failure, failed);
+}
+
 Resumption restore_checkpoint(const std::filesystem::path& path, comm::Group& group, CheckpointParts parts) {
   std::vector<StateTensor> mine;
   for (CheckpointPart* part : parts) parallel::append(mine, "", part->to_restore());

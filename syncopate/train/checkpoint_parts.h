@@ -65,6 +65,9 @@ class ValuesPart : public CheckpointPart {
 /// Work of rank 0; where it fails, every rank throws its sentence as a DataError. Collective.
 void at_rank_zero(comm::Group& group, const std::function<void()>& work);
 
+/// Work of every rank; what the first rank said that failed, empty where none did. Collective.
+std::string at_every_rank(comm::Group& group, const std::function<void()>& work);
+
 /// At rank 0 all ranks' tensors on the host, as a checkpoint calls them: what is common from the first rank
 /// that has it (of a model in stages each rank has some). Elsewhere nothing. Collective.
 std::vector<tensor::NamedTensor> gather(comm::Group& group, const std::vector<parallel::StateTensor>& mine);

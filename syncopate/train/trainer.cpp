@@ -248,12 +248,51 @@ void Trainer::save(int64_t steps_done) {
   control_.saved();
   if (options_.checkpoint.empty()) return;
   parts_.listener.phase(steps_done, "checkpoint");
+  save_engine(steps_done);
   ValuesPart own("trainer", [this] { return progress(); }, {});
   ReplicaParts replica(trained());
   save_checkpoint(options_.checkpoint, parts_.mesh.world, replica.and_then(own));
+  remove_engine_states();
   if (best_) best_->saved();
   control_.saved();  // what it took does not count
   parts_.listener.saved(steps_done);
+}
+
+std::filesystem::path Trainer::engine_state(int64_t steps_done) const {
+  return options_.checkpoint.parent_path() /
+         fmt::format("engine-{}.rank{}", steps_done, parts_.mesh.world.rank());
+}
+
+void Trainer::save_engine(int64_t steps_done) {
+  if (!parts_.engine.keeps_state()) return;
+  const std::string failure =
+      at_every_rank(parts_.mesh.world, [&] { parts_.engine.save_state(engine_state(steps_done)); });
+  if (!failure.empty()) throw DataError("{}", failure);
+  engine_saved_ = steps_done;
+}
+
+void Trainer::restore_engine(int64_t steps_done, Resumption& how) {
+  if (!parts_.engine.keeps_state()) return;
+  std::string failure = "the run was made by another number of workers";
+  if (!how.resized() && steps_done >= 0) {
+    failure = at_every_rank(parts_.mesh.world, [&] { parts_.engine.load_state(engine_state(steps_done)); });
+  }
+  engine_saved_ = steps_done;
+  if (failure.empty()) return;
+  parts_.engine.forget_state();
+  how.note(fmt::format("stages remember no example any more, which are sent as if seen first ({})", failure));
+}
+
+void Trainer::remove_engine_states() {
+  if (!parts_.engine.keeps_state()) return;
+  const std::string mine = fmt::format(".rank{}.", parts_.mesh.world.rank());
+  std::error_code unlisted;  // what stays does no harm
+  for (const auto& entry : std::filesystem::directory_iterator(options_.checkpoint.parent_path(), unlisted)) {
+    const std::string name = entry.path().filename().string();
+    const bool current = name.starts_with(fmt::format("engine-{}.", engine_saved_));
+    if (name.starts_with("engine-") && name.find(mine) != std::string::npos && !current)
+      std::filesystem::remove(entry.path(), unlisted);
+  }
 }
 
 nlohmann::ordered_json Trainer::progress() {
@@ -282,6 +321,7 @@ nlohmann::ordered_json Trainer::progress() {
       {"inputs", options_.inputs},
       {"environment", options_.environment}};
   if (sent_before_) progress["sent"] = (sent += *sent_before_).numbers();
+  if (engine_saved_ >= 0) progress["engine"] = engine_saved_;
   if (balance_) progress["shares"] = balance_->shares();
   if (best_) progress["best"] = best_->state();
   return progress;
@@ -334,6 +374,7 @@ void Trainer::go_on_from(const nlohmann::ordered_json& progress, Resumption& how
     balance_->restore(progress.at("shares"));
     parts_.loader.set_shares(balance_->shares());
   }
+  restore_engine(progress.value("engine", int64_t{-1}), how);
   control_.restore(progress.at("control"));
   evals_ = progress.at("evals");
   if (!progress.at("eval").is_null()) {

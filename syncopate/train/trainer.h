@@ -109,6 +109,11 @@ class Trainer {
   record::EvalRecord score(bool on_validation, int64_t steps_done, const std::string& model);
   void save(int64_t steps_done);
   int64_t restore();
+  /// Where this rank's engine keeps its state beside the checkpoint of that step.
+  std::filesystem::path engine_state(int64_t steps_done) const;
+  void save_engine(int64_t steps_done);  ///< collective
+  void restore_engine(int64_t steps_done, Resumption& how);
+  void remove_engine_states();        ///< but the last
   nlohmann::ordered_json progress();  ///< what a checkpoint holds beside replica and strategy; collective
   void go_on_from(const nlohmann::ordered_json& progress, Resumption& how);
   /// Of a run whose updates had another size: so many of the size they have now.
@@ -141,6 +146,7 @@ class Trainer {
   int64_t eval_step_ = -1;         ///< steps done when that was taken
   std::optional<BestModel> best_;  ///< none: the last is kept
   bool epoch_ended_ = false;
+  int64_t engine_saved_ = -1;  ///< the step of the engine's state that belongs to the checkpoint; -1: none
 };
 
 }  // namespace syncopate::train

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "syncopate/comm/metered.h"
+#include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/run/assemble.h"
 #include "syncopate/run/stages.h"
 #include "tests/contract/ranks.h"
@@ -21,13 +22,22 @@ class CountingEngine : public parallel::Engine {
                           uint64_t noise_key, const parallel::EngineEvents& events) override {
     parallel::Gradients made = inner_->run(replica, micro, noise_key, events);
     counts.push_back(made.loss.count);
+    if (const auto* pipeline = dynamic_cast<const parallel::PipelineEngine*>(inner_.get())) {
+      const auto digest = [](const parallel::ActivationCodec* codec) { return codec ? codec->digest() : 0; };
+      remembered.emplace_back(digest(pipeline->before()), digest(pipeline->after()));
+    }
     return made;
   }
+  bool keeps_state() const override { return inner_->keeps_state(); }
+  void save_state(const std::filesystem::path& stem) override { inner_->save_state(stem); }
+  void load_state(const std::filesystem::path& stem) override { inner_->load_state(stem); }
+  void forget_state() override { inner_->forget_state(); }
   void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
              const UseOutput& use) override {
     inner_->infer(model, precision, batches, batch, use);
   }
   std::vector<int64_t> counts;
+  std::vector<std::pair<uint64_t, uint64_t>> remembered;
 
  private:
   std::unique_ptr<parallel::Engine> inner_;
@@ -83,6 +93,7 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   CountingEngine* engine = nullptr;
   run::AssemblyOptions options;
   options.checkpoint = run.checkpoint;
+  options.buffers = run.buffers;
   options.around_engine = [&](std::unique_ptr<parallel::Engine> inner) {
     auto counting = std::make_unique<CountingEngine>(std::move(inner));
     engine = counting.get();
@@ -101,6 +112,7 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   trace.parameters[at] = assembly.replica().params.values.clone();
   trace.buffers[at] = joined(assembly.replica().model.buffers());
   trace.own_counts[at] = engine->counts.front();
+  trace.remembered[at] = engine->remembered;
   assembly.collect_model();
   if (rank > 0) return;
   trace.start_hash = result.start_hash;
@@ -149,6 +161,7 @@ FamilyTrace train(const FamilyRun& run) {
   trace.parameters.resize(workers);
   trace.buffers.resize(workers);
   trace.own_counts.resize(workers);
+  trace.remembered.resize(workers);
   auto groups = comm::open_in_process(static_cast<int>(workers), kPatience);
   run_threads(static_cast<int>(workers), [&](int rank) {
     at::set_num_threads(1);

@@ -18,7 +18,7 @@ namespace syncopate::test {
 /// as threads of this process.
 struct FamilyRun {
   spec::RunSpec spec;
-  std::filesystem::path checkpoint{};
+  std::filesystem::path checkpoint{}, buffers{};
   bool resume = false;
   int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
   bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
@@ -30,6 +30,8 @@ struct FamilyTrace {
   std::vector<at::Tensor> buffers;     ///< all in one, by rank; empty where the model has none
   at::Tensor whole{};                  ///< rank 0's model as it would be saved, buffers too
   std::string start_hash{};
+  /// Of a model in stages, by rank and step: checksums of what it remembers before and behind it.
+  std::vector<std::vector<std::pair<uint64_t, uint64_t>>> remembered{};
   std::vector<int64_t> own_counts;  ///< by rank: what its loss was a sum over, in the first step
   record::EvalRecord eval;
 };

@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "syncopate/base/error.h"
 #include "tests/laws/family_rig.h"
 #include "tests/laws/rig.h"
@@ -147,6 +149,78 @@ TEST_F(Pipeline, ResumesBitForBit) {
     EXPECT_FALSE(at::equal(before.whole, through.whole)) << task;
     EXPECT_EQ(after.eval.loss, through.eval.loss) << task;
   }
+}
+
+TEST_F(Pipeline, FirstVisitsAreUncompressedAndUnchangedExamplesCostNothing) {
+  spec::RunSpec spec = spec_of("csv");
+  spec.model.dropout = 0;
+  spec.optim.lr = 0;  // examples come back as they were
+  spec.optim.weight_decay = 0;
+  const auto with = [&](const std::string& codec, int bits) {
+    FamilyRun run = staged(spec, 2);
+    run.spec.activation.codec = codec;
+    run.spec.activation.forward_bits = run.spec.activation.backward_bits = bits;
+    return train(run).losses;
+  };
+  const std::vector<double> plain = with("none", 4);
+  EXPECT_EQ(with("ac-sgd", 1), plain);
+  EXPECT_GT(difference(with("direct", 1), plain), 1e-4);
+  spec.optim.lr = 1e-3;
+  const std::vector<double> learning = with("none", 4), changing = with("ac-sgd", 1);
+  EXPECT_EQ(changing.front(), learning.front());
+  EXPECT_GT(difference(changing, learning), 1e-4) << "changes in one bit, and gradients too";
+}
+
+TEST_F(Pipeline, BothEndsOfACutRememberTheSame) {
+  spec::RunSpec spec = spec_of("csv");
+  for (const auto& [rounding, buffer, store] : {std::tuple{"nearest", "memory", "fp32"},
+                                                {"stochastic", "file", "fp16"},
+                                                {"nearest", "memory", "int8"}}) {
+    FamilyRun run = staged(spec, 2, 2);
+    run.spec.activation = {.codec = "ac-sgd",
+                           .forward_bits = 2,
+                           .backward_bits = 6,
+                           .rounding = rounding,
+                           .first_visit = "full",
+                           .buffer = buffer,
+                           .store = store,
+                           .buffer_gib = 1,
+                           .eval = "plain"};
+    run.checkpoint = folder_ / (std::string(store) + ".safetensors");
+    run.buffers = folder_ / "buffers";
+    const auto expect_equal_ends = [&](const FamilyTrace& trace) {
+      for (const size_t first : {0, 2}) {
+        const auto& sender = trace.remembered[first];
+        const auto& receiver = trace.remembered[first + 1];
+        ASSERT_EQ(sender.size(), receiver.size());
+        for (size_t step = 0; step < sender.size(); ++step)
+          EXPECT_EQ(sender[step].second, receiver[step].first);
+        EXPECT_NE(sender.front().second, sender.back().second) << "they learn";
+      }
+      EXPECT_NE(trace.remembered[0].back().second, trace.remembered[2].back().second) << "replicas differ";
+    };
+    const FamilyTrace through = train(run);
+    expect_equal_ends(through);
+    run.checkpoint = folder_ / (std::string(store) + "-stopped.safetensors");
+    run.stop_after = 11;  // in the second epoch
+    expect_equal_ends(train(run));
+    run.stop_after = 0;
+    run.resume = true;
+    const FamilyTrace resumed = train(run);
+    expect_equal_ends(resumed);
+    EXPECT_TRUE(at::equal(resumed.whole, through.whole)) << store;
+    EXPECT_EQ(resumed.remembered[0].back(), through.remembered[0].back());
+  }
+}
+
+TEST_F(Pipeline, RecomputedStagesAreTheSame) {
+  const spec::RunSpec spec = spec_of("csv");
+  FamilyRun run = staged(spec, 2);
+  const FamilyTrace kept = train(run);
+  run.spec.compute.recompute = true;
+  const FamilyTrace again = train(run);
+  EXPECT_EQ(kept.losses, again.losses);
+  EXPECT_TRUE(at::equal(kept.whole, again.whole));
 }
 
 }  // namespace

@@ -33,16 +33,38 @@ at::Tensor empty_hidden(const nn::Model& model, const tensor::Batch& batch, int 
 PipelineEngine::PipelineEngine(comm::Group& stages, Options options)
     : stages_(stages), options_(std::move(options)) {
   check(stages_.size() > 1, "a pipeline has several stages");
+  make_codecs();
+  plain_ = make_activation_codec({});
+}
+
+void PipelineEngine::make_codecs() {
   const auto make = [&](const char* end, int cut) {
     return make_activation_codec(options_.activation,
-                                 {.name = fmt::format("cut{}.{}", cut, end),
+                                 {.name = fmt::format("replica{}.cut{}.{}", options_.replica, cut, end),
                                   .run = options_.run,
                                   .seed = mix_key(mix_key(options_.run, options_.replica), cut)});
   };
   const int me = stages_.rank();
   if (!first()) before_ = make("in", me);
   if (!last()) after_ = make("out", me + 1);
-  plain_ = make_activation_codec({});
+}
+
+bool PipelineEngine::keeps_state() const { return options_.activation.codec != "none"; }
+
+void PipelineEngine::save_state(const std::filesystem::path& stem) {
+  if (before_) before_->save(stem.string() + ".in");
+  if (after_) after_->save(stem.string() + ".out");
+}
+
+void PipelineEngine::load_state(const std::filesystem::path& stem) {
+  if (before_) before_->load(stem.string() + ".in");
+  if (after_) after_->load(stem.string() + ".out");
+}
+
+void PipelineEngine::forget_state() {
+  before_.reset();  // first: a buffer's file is one's own
+  after_.reset();
+  make_codecs();
 }
 
 void PipelineEngine::send(const at::Tensor& message, int to, int tag, double& bytes) {

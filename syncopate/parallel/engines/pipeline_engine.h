@@ -45,6 +45,11 @@ class PipelineEngine : public Engine {
   void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
              const UseOutput& use) override;
 
+  bool keeps_state() const override;
+  void save_state(const std::filesystem::path& stem) override;
+  void load_state(const std::filesystem::path& stem) override;
+  void forget_state() override;
+
   const StageWork& work() const { return work_; }
   /// The ends of the cuts before and behind this stage; null where there is none.
   ActivationCodec* before() const { return before_.get(); }
@@ -55,6 +60,7 @@ class PipelineEngine : public Engine {
   class Scoring;
   bool first() const { return stages_.rank() == 0; }
   bool last() const { return stages_.rank() + 1 == stages_.size(); }
+  void make_codecs();
   void send(const at::Tensor& message, int to, int tag, double& bytes);
   void finish_sends(size_t left);
 

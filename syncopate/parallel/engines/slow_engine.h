@@ -26,6 +26,10 @@ class SlowEngine : public Engine {
              const UseOutput& use) override {
     inner_->infer(model, precision, batches, batch, use);
   }
+  bool keeps_state() const override { return inner_->keeps_state(); }
+  void save_state(const std::filesystem::path& stem) override { inner_->save_state(stem); }
+  void load_state(const std::filesystem::path& stem) override { inner_->load_state(stem); }
+  void forget_state() override { inner_->forget_state(); }
 
  private:
   std::unique_ptr<Engine> inner_;

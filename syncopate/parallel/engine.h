@@ -53,6 +53,10 @@ class Engine {
   virtual void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
                      const UseOutput& use);
 
+  /// Whether `infer` compresses what travels between stages from now on, as training does; where nothing is
+  /// compressed, that changes nothing.
+  virtual void code_inferences(bool /*coded*/) {}
+
   // What a run that resumes must find again beside the replica, too large for its checkpoint: in files of
   // this rank, each beginning with `stem`.
   virtual bool keeps_state() const { return false; }

@@ -18,7 +18,9 @@ double number(const Json& value) { return value.is_null() ? kNan : value.get<dou
 }  // namespace
 
 std::string measure_for_people(const std::string& name, double value) {
-  if (name == "perplexity" || name == "exact_match" || name == "f1") return fmt::format("{:.2f}", value);
+  const std::string kind = name.ends_with("_coded") ? name.substr(0, name.size() - 6) : name;
+  if (kind == "perplexity" || kind == "exact_match" || kind == "f1") return fmt::format("{:.2f}", value);
+  if (kind == "loss") return fmt::format("{:.4f}", value);
   return fmt::format("{:.2f} %", 100 * value);
 }
 

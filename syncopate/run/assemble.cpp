@@ -196,6 +196,7 @@ train::TrainResult Assembly::train(train::Listener& listener, bool resume) {
                           .keep_best = spec_.keeps_best(),
                           .balance = balance,
                           .noise_scale = spec_.train.noise_scale ? &noise_scale_ : nullptr,
+                          .coded_eval = spec_.activation.eval == "both",
                           .worker_evals = spec_.train.worker_evals,
                           .start_hash = start_hash_,
                           .checkpoint = options_.checkpoint,

@@ -254,7 +254,10 @@ void RunSpec::Activation::describe(Fields& fields) {
       .one_of({"fp32", "fp16", "int8", "int4"});
   fields.add("buffer_gib", buffer_gib,
              "ac-sgd: how much each end of a cut may remember; further examples are sent as if seen first");
-  fields.add("eval", eval, "whether evaluations compress, too").one_of({"plain", "coded"});
+  fields
+      .add("eval", eval,
+           "whether evaluations compress, too (both: they do not, but the last one is made twice)")
+      .one_of({"plain", "coded", "both"});
 }
 
 void RunSpec::Network::describe(Fields& fields) {

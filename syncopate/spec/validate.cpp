@@ -169,7 +169,7 @@ void require_activation(const RunSpec& spec) {
   require_one_of("activation.first_visit", activation.first_visit, {"full", "half", "int8"});
   require_one_of("activation.buffer", activation.buffer, {"memory", "file"});
   require_one_of("activation.store", activation.store, {"fp32", "fp16", "int8", "int4"});
-  require_one_of("activation.eval", activation.eval, {"plain", "coded"});
+  require_one_of("activation.eval", activation.eval, {"plain", "coded", "both"});
   require_above_zero("activation.buffer_gib", activation.buffer_gib);
   const TaskFamily& family = task_family(spec.task.name);
   const std::vector<std::string> heeded = settings_of_task(spec.task.name);

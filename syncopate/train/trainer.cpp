@@ -227,6 +227,7 @@ void Trainer::conclude() {
   result_.kept_step = result_.steps;
   if (parts_.validation == nullptr) {
     result_.eval = last_eval_;
+    if (result_.eval) add_coded_score(*result_.eval);
     return;
   }
   result_.validation = last_eval_;
@@ -241,7 +242,17 @@ void Trainer::conclude() {
   if (parts_.test == nullptr) return;
   parts_.listener.phase(result_.steps, "evaluation");
   result_.eval = score(false, result_.kept_step, model);
+  add_coded_score(*result_.eval);
   parts_.listener.eval(*result_.eval);
+}
+
+void Trainer::add_coded_score(record::EvalRecord& eval) {
+  if (!options_.coded_eval) return;
+  parts_.engine.code_inferences(true);
+  const record::EvalRecord coded = score(false, result_.kept_step, eval.model);
+  parts_.engine.code_inferences(false);
+  eval.measures["loss_coded"] = coded.loss;
+  for (const auto& [name, value] : coded.measures) eval.measures[name + "_coded"] = value;
 }
 
 void Trainer::save(int64_t steps_done) {

@@ -35,6 +35,9 @@ struct TrainerOptions {
       false;  ///< the result is the best model by the validation set; needs that and a checkpoint
   std::optional<BalanceOptions> balance{};      ///< none: every worker has the same share of a batch
   parallel::NoiseScale* noise_scale = nullptr;  ///< null: not measured; must outlive the trainer
+  /// Of a model in stages: the test set is scored once more at the end with what travels compressed; measures
+  /// are called NAME_coded.
+  bool coded_eval = false;
   bool worker_evals = false;           ///< where replicas differ: scores each worker's own model, too
   std::string start_hash{};            ///< of the model before the first step; empty: it is whole, and hashed
   std::filesystem::path checkpoint;    ///< empty: none
@@ -106,6 +109,7 @@ class Trainer {
   void conclude();  ///< the model that is kept is every replica's, and is scored; collective
   /// Each worker's own model as it is now. Collective.
   void score_workers();
+  void add_coded_score(record::EvalRecord& eval);  ///< collective
   record::EvalRecord score(bool on_validation, int64_t steps_done, const std::string& model);
   void save(int64_t steps_done);
   int64_t restore();

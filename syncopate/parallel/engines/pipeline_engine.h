@@ -45,6 +45,7 @@ class PipelineEngine : public Engine {
   void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
              const UseOutput& use) override;
 
+  void code_inferences(bool coded) override { options_.coded_evaluations = coded; }
   bool keeps_state() const override;
   void save_state(const std::filesystem::path& stem) override;
   void load_state(const std::filesystem::path& stem) override;

@@ -26,6 +26,7 @@ class SlowEngine : public Engine {
              const UseOutput& use) override {
     inner_->infer(model, precision, batches, batch, use);
   }
+  void code_inferences(bool coded) override { inner_->code_inferences(coded); }
   bool keeps_state() const override { return inner_->keeps_state(); }
   void save_state(const std::filesystem::path& stem) override { inner_->save_state(stem); }
   void load_state(const std::filesystem::path& stem) override { inner_->load_state(stem); }

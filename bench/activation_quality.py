@@ -70,12 +70,12 @@ def measure(program, what, arm, seed, options, start, folder):
         flags += ["--set", f"activation.forward_bits={forward}", "--set", f"activation.backward_bits={backward}",
                   "--set", "activation.eval=both"]
     result = train(program, flags, folder)
-    measures = result["eval"]["measures"]
+    measures = result["eval"]
     main = "perplexity" if what == "gpt" else "accuracy"
     stages_seen = result.get("stages") or []
     return {"training": [math.exp(e["loss"]) if what == "gpt" else e["loss"] for e in result["epochs"]],
             "score": measures[main], "coded": measures.get(main + "_coded"),
-            "curve": [e["eval"]["measures"][main] for e in result["epochs"] if e.get("eval")],
+            "curve": [e["eval"][main] for e in result["epochs"] if e.get("eval")],
             "stages": stages_seen, "bytes": result["bytes_sent_per_step"]}
 
 
@@ -157,9 +157,9 @@ def tables(results, options):
                 against = f"{100 * statistics.fmean(a['score'] - b['score'] for a, b in paired):+.1f} points"
                 shown, mean = " ".join(f"{100 * value:.1f}" for value in figures(made, "score")), f"{100 * score:.1f}"
                 coded = " ".join(f"{100 * value:.1f}" for value in figures(made, "coded"))
-            sending = [stage for run in made for stage in run["stages"] if stage.get("forward_bits")]
+            sending = [stage for run in made for stage in run["stages"] if stage.get("bits_forward")]
             bits = f"{statistics.fmean(stage['forward_bits'] for stage in sending):.1f}" if sending else ""
-            errors = [stage["forward_error"] for run in made for stage in run["stages"] if stage.get("forward_error")]
+            errors = [stage["error_forward"] for run in made for stage in run["stages"] if stage.get("error_forward")]
             lines.append(row(name, f"{last:.3f}", excess, shown, mean, against, coded, bits,
                              f"{statistics.fmean(errors):.3f}" if errors else "", f"{statistics.fmean(figures(made, 'bytes')) / 1e3:.0f} kB"))
         lines += ["", "Curves: the score after each epoch, mean over seeds.", ""]

@@ -32,6 +32,7 @@ const plan = [
   ["diloco, every 20", "local", "diloco", "none", 4, 20, 0.729, 3.6, 0.5, 0.33e6],
   ["async server, 4 workers", "asynchronous", "async", "none", 4, null, 0.707, 3.3, 1.9, 4.4e6],
   ["hogwild, 4 workers", "asynchronous", "hogwild", "none", 4, null, 0.699, 3.66, 0.2, 0],
+  ["ddp, 2 stages, ac-sgd", "pipeline", "ddp", "none", 4, null, 0.741, 1.9, 6.1, 0.9e6],
   ["gather-scatter, 4 workers", "synchronous", "gather-scatter", "none", 4, null, 0.741, 0.83, 21, 13e6],
 ];
 
@@ -52,6 +53,19 @@ function curveOf(seed, final, seconds, examples, offset) {
     evals.quality.push(final * (1 - 0.75 * Math.exp(-4.2 * t)) + 0.004 * normal());
   }
   return { curve, evals };
+}
+
+function pipelineOf(ms, exchange) {
+  const stage = (i) => {
+    const work = { forward_ms: ms * (i === 0 ? 0.17 : 0.2), backward_ms: ms * (i === 0 ? 0.33 : 0.38), coding_ms: ms * 0.02, optimizer_ms: ms * 0.04 };
+    const waiting = { waiting_forward_ms: i === 0 ? 0 : ms * 0.11, waiting_backward_ms: i === 0 ? ms * 0.2 : 0, sending_ms: 0, exchange_ms: exchange, data_ms: 0.2 };
+    const busy = Object.values(work).reduce((a, b) => a + b, 0);
+    const other_ms = Math.max(0, ms - busy - Object.values(waiting).reduce((a, b) => a + b, 0));
+    return { ranks: [i, i + 2], blocks: i === 0 ? 3 : 2, ms, ...work, ...waiting, other_ms, bubble: 1 - busy / ms,
+      bytes_forward: i === 0 ? 0.21e6 : 0, bytes_backward: i === 0 ? 0 : 0.4e6, bytes_gradients: i === 0 ? 1.9e6 : 0.8e6, bytes_tied: 0,
+      bits_forward: i === 0 ? 4.4 : null, bits_backward: i === 0 ? null : 8.1, error_forward: i === 0 ? 0.021 : null, error_backward: i === 0 ? null : 0.006 };
+  };
+  return { replicas: 2, schedule: "1f1b", micro_batches: 8, cut: "3,2", activation_codec: "ac-sgd", coded_evaluations: false, stages: [stage(0), stage(1)] };
 }
 
 function build({ rows = plan, seeds = [1, 2, 3, 4, 5], title = "Which way of synchronising is best here?", curves = true }) {
@@ -110,6 +124,7 @@ function build({ rows = plan, seeds = [1, 2, 3, 4, 5], title = "Which way of syn
       bytes: { per_step: sent, gradients: family === "local" ? 0 : sent * 0.999, parameters: family === "local" ? sent * 0.999 : 0, activations: 0, control: sent * 0.001, total_gib: (sent * 3750) / 2 ** 30 },
       bandwidth: sent > 0 ? { algorithm_gbit: 0.31 * (exchange / 5), bus_gbit: 0.46 * (exchange / 5), link_gbit: 1, utilisation: Math.min(1, 0.46 * (exchange / 5)) } : null,
       peak_memory: 310e6 + workers * 8e6, noise_scale: 84, staleness: family === "asynchronous" ? [900, 2200, 6100, 5000, 800] : null, outside_load: 0.05,
+      pipeline: family === "pipeline" ? pipelineOf(ms, exchange) : null,
       worker_spread: family === "local" ? { low: q - 0.01, high: q + 0.004 } : null, price: null, pareto: false,
       tuning: { best: settings["optim.lr"], edge: name.includes("every 64") ? "high" : null, values: [0.0005, 0.001, 0.002, 0.004].map((value) => ({ value, mean: q - 0.012 * Math.abs(Math.log2(value / settings["optim.lr"])) - 0.002 })) } });
   });

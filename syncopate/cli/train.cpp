@@ -21,6 +21,7 @@
 #include "syncopate/run/launch.h"
 #include "syncopate/run/placement.h"
 #include "syncopate/run/replicas.h"
+#include "syncopate/run/trace_file.h"
 #include "syncopate/run/worker.h"
 #include "syncopate/run/world.h"
 #include "syncopate/spec/effect.h"
@@ -39,6 +40,8 @@ struct TrainArguments {
   WorldArguments world;
   bool resume = false, extend = false, json = false;
   std::string out;
+  std::string trace;
+  int64_t trace_steps = 3;
   std::string command;  ///< as it was given
 };
 
@@ -57,6 +60,8 @@ int work(const spec::RunSpec& spec, const run::World& world, const TrainArgument
                                    .resume = arguments.resume,
                                    .extend = arguments.extend,
                                    .command = arguments.command,
+                                   .trace = arguments.trace,
+                                   .trace_steps = arguments.trace_steps,
                                    .progress = Progress::style_for_stderr(),
                                    .stop_requested = interrupted,
                                    .note = say_note,
@@ -124,6 +129,9 @@ int train(const TrainArguments& arguments, char** argv) {
   if (!world.is_worker()) run::require_place_for(spec.comm.workers + spec.servers());
   spec.validate();
   spec::require_effect(spec, given);
+  if (arguments.trace_steps < 1)
+    throw ConfigError("--trace-steps must be at least 1, got {}", arguments.trace_steps);
+  if (!arguments.trace.empty() && world.rank <= 0) run::require_trace_place(arguments.trace);
   if (!world.is_worker() && run::needs_lab(spec))
     return run::run_in_network(spec, static_cast<int>(spec.comm.workers + spec.servers()), argv);
   run::parse_device(spec.compute.device);  // a run that asks for a GPU that is not there starts no worker
@@ -154,6 +162,14 @@ Command add_train(Program& program, char** argv) {
       ->group("Output");
   app->add_flag("--json", arguments->json, "print the result as the last line of standard output")
       ->group("Output");
+  app->add_option("--trace", arguments->trace,
+                  "write what every worker does in a few steps into this file, for ui.perfetto.dev")
+      ->group("Output")
+      ->type_name("FILE");
+  app->add_option("--trace-steps", arguments->trace_steps, "how many steps --trace shows, from the third on")
+      ->group("Output")
+      ->type_name("INT")
+      ->capture_default_str();
   program.notes[app] = {
       "A setting that the task, model, strategy, codec, optimizer or schedule chosen does not heed is "
       "refused."};

@@ -34,6 +34,7 @@ struct Metered::Account {
   Meter meter{};
   std::vector<Span> flights{}, blocked{};
   std::array<std::vector<Span>, kKinds> transfers{};  ///< those flights that carry more than control
+  std::shared_ptr<const std::function<void(const Operation&)>> observer{};  ///< null: none
 
   void block(Kind kind, const Span& span) {
     meter.kinds[static_cast<size_t>(kind)].seconds += span.end - span.begin;
@@ -54,11 +55,12 @@ struct Metered::Account {
 
 class Metered::Work : public Pending::Work {
  public:
-  Work(Pending inner, std::shared_ptr<Account> account, Kind kind, bool transfers, Span start)
+  Work(Pending inner, std::shared_ptr<Account> account, Kind kind, Payload payload, int64_t bytes, Span start)
       : inner_(std::move(inner)),
         account_(std::move(account)),
         kind_(kind),
-        transfers_(transfers),
+        payload_(payload),
+        bytes_(bytes),
         start_(start) {}
 
   void wait() override {
@@ -66,14 +68,20 @@ class Metered::Work : public Pending::Work {
     const double from = now();
     inner_.wait();
     const double until = now();
-    const auto span = flight(take_end(), from, until);
-    const std::lock_guard lock(account_->mutex);
+    const auto ended = take_end();
+    const auto span = flight(ended, from, until);
+    // Where its end is not known, until now.
+    const Span whole = span.value_or(Span{start_.end, until});
+    std::unique_lock lock(account_->mutex);
     account_->meter.waited += until - from;
     account_->block(kind_, {from, until});
     if (span) account_->flights.push_back(*span);
-    // Its bytes count, and so must a time: where its end is not known, until now.
-    if (transfers_)
-      account_->transfers[static_cast<size_t>(kind_)].push_back(span.value_or(Span{start_.end, until}));
+    // Its bytes count, and so must a time.
+    if (payload_ != Payload::kControl) account_->transfers[static_cast<size_t>(kind_)].push_back(whole);
+    const auto observer = account_->observer;
+    lock.unlock();
+    if (observer) (*observer)({kind_, payload_, bytes_, whole.begin, whole.end});
+    if (ended) note_end(*ended);  // for who measures more than this operation
   }
 
  private:
@@ -93,7 +101,8 @@ class Metered::Work : public Pending::Work {
   Pending inner_;
   std::shared_ptr<Account> account_;
   Kind kind_;
-  bool transfers_;
+  Payload payload_;
+  int64_t bytes_;
   Span start_;  ///< in which the call that started it ran
 };
 
@@ -211,6 +220,12 @@ double Metered::waited() const {
   return account_->meter.waited;
 }
 
+void Metered::observe(std::function<void(const Operation&)> observer) {
+  const std::lock_guard lock(account_->mutex);
+  account_->observer =
+      observer ? std::make_shared<const std::function<void(const Operation&)>>(std::move(observer)) : nullptr;
+}
+
 template <typename Start>
 Pending Metered::measure(Kind kind, int64_t bytes, int root, Start&& start) {
   const double from = now();
@@ -224,12 +239,11 @@ Pending Metered::measure(Kind kind, int64_t bytes, int root, Start&& start) {
   count.bytes += sent;
   const Payload payload = Carrying::now();
   account_->meter.carried[static_cast<size_t>(payload)] += sent;
-  const bool transfers = payload != Payload::kControl;
-  if (transfers) {
+  if (payload != Payload::kControl) {
     count.transfers += 1;
     count.size += size_of(kind, bytes, size());
   }
-  return Pending(std::make_unique<Work>(std::move(pending), account_, kind, transfers, span));
+  return Pending(std::make_unique<Work>(std::move(pending), account_, kind, payload, bytes, span));
 }
 
 int Metered::rank() const { return inner_->rank(); }

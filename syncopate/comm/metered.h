@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -51,12 +52,23 @@ struct Meter {
 /// broadcast, direct gather and scatter), without headers. `bytes` is the tensor as it travels.
 int64_t bytes_sent(Kind kind, int64_t bytes, int rank, int size, int root);
 
+/// One operation, once it was waited for.
+struct Operation {
+  Kind kind = Kind::kAllReduce;
+  Payload payload = Payload::kControl;
+  int64_t bytes = 0;          ///< of the tensor
+  double begin = 0, end = 0;  ///< seconds of std::chrono::steady_clock
+};
+
 /// Wraps a group and is one. Groups split from it count into the same meter.
 class Metered : public Group {
  public:
   explicit Metered(std::unique_ptr<Group> inner);
   Meter meter() const;
   double waited() const;  ///< Meter::waited alone
+  /// Called from here on with every operation of this group and of those split from it, in the thread that
+  /// waits for it. Empty: nobody is told.
+  void observe(std::function<void(const Operation&)> observer);
 
   int rank() const override;
   int size() const override;

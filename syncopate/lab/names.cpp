@@ -58,7 +58,9 @@ void name_arms(std::vector<Experiment::Arm>& arms) {
     const bool by_label = arm.row == arm.spec.label();
     arm.name = arm.row;
     for (const Setting& axis : arm.axes) {
-      if (by_label && (axis.name == "strategy.name" || axis.name == "codec.name")) continue;
+      if (by_label && (axis.name == "strategy.name" || axis.name == "codec.name" ||
+                       axis.name == "pipeline.stages" || axis.name == "activation.codec"))
+        continue;
       arm.name += ", " + in_name(axis);
     }
     by_name[arm.name].push_back(i);

@@ -43,16 +43,22 @@ Replica::Scaled Replica::scaled(double count) const {
   if (count == 0) return {.update = {.skipped = true}, .scale = std::nullopt};  // nothing to learn from
   const double scale = mean_scale(count);
   const bool need_norm = clip > 0 || loss_scale != nullptr;
-  const Update update = judge(need_norm ? whole_norm(optim::gradient_norm(params.grads, scale)) : 0);
-  if (update.skipped) return {.update = update, .scale = std::nullopt};
-  return {.update = update, .scale = scale * optim::clip_factor(update.gradient_norm, clip)};
+  double norm = need_norm ? optim::gradient_norm(params.grads, scale) : 0;
+  const Stopwatch watch;
+  if (need_norm) norm = whole_norm(norm);
+  const double waited = watch.seconds();
+  const Update update = judge(norm);
+  if (update.skipped) return {.update = update, .scale = std::nullopt, .waited = waited};
+  return {
+      .update = update, .scale = scale * optim::clip_factor(update.gradient_norm, clip), .waited = waited};
 }
 
 Update Replica::apply(const StepContext& context) const {
+  const Trace::Span span(trace, Trace::Lane::kCompute, "update");
   const Stopwatch watch;
-  auto [update, scale] = scaled(context.count);
+  auto [update, scale, waited] = scaled(context.count);
   if (scale) optimizer.step(params, context.lr, *scale);
-  update.apply_seconds = watch.seconds();
+  update.apply_seconds = watch.seconds() - waited;
   return update;
 }
 

@@ -7,6 +7,7 @@
 #include "syncopate/optim/loss_scale.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/parallel/step.h"
+#include "syncopate/parallel/trace.h"
 #include "syncopate/tensor/flat_params.h"
 #include "syncopate/tensor/precision.h"
 
@@ -23,6 +24,7 @@ struct Replica {
   optim::LossScale* loss_scale = nullptr;
   /// The ranks that hold the other parts of the model; null: it is whole here.
   comm::Group* stages = nullptr;
+  Trace* trace = nullptr;  ///< where what happens is noted; null: nowhere
 
   /// Divides the gradient by the count, clips it and updates the parameters. With a loss scale, a gradient
   /// that overflowed is counted and skipped: every rank holds the same gradient, so all agree.
@@ -40,6 +42,7 @@ struct Replica {
   struct Scaled {
     Update update;
     std::optional<double> scale;
+    double waited = 0;  ///< seconds in which the other stages' part of the norm was awaited
   };
   Scaled scaled(double count) const;
 };

@@ -43,6 +43,7 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
   result.mine = gradients.loss;
 
   if (hooks.phase) hooks.phase("exchange");
+  const Trace::Span span(replica_.trace, Trace::Lane::kCompute, "exchange");
   const Stopwatch exchange;
   if (result.talked) {
     totals.wait();

@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "syncopate/record/stages.h"
+
 namespace syncopate::record {
 
 using Json = nlohmann::ordered_json;
@@ -113,6 +115,52 @@ Json to_json(const PredictionRecord& p) {
           {"from", p.from}};
 }
 
+namespace {
+
+struct StageNumber {
+  const char* name;
+  double StageRecord::*value;
+};
+constexpr StageNumber kStageNumbers[] = {
+    {"ms", &StageRecord::ms},
+    {"forward_ms", &StageRecord::forward_ms},
+    {"backward_ms", &StageRecord::backward_ms},
+    {"coding_ms", &StageRecord::coding_ms},
+    {"waiting_forward_ms", &StageRecord::waiting_forward_ms},
+    {"waiting_backward_ms", &StageRecord::waiting_backward_ms},
+    {"sending_ms", &StageRecord::sending_ms},
+    {"exchange_ms", &StageRecord::exchange_ms},
+    {"optimizer_ms", &StageRecord::optimizer_ms},
+    {"data_ms", &StageRecord::data_ms},
+    {"other_ms", &StageRecord::other_ms},
+    {"bubble", &StageRecord::bubble},
+    {"bytes_forward", &StageRecord::bytes_forward},
+    {"bytes_backward", &StageRecord::bytes_backward},
+    {"bytes_gradients", &StageRecord::bytes_gradients},
+    {"bytes_tied", &StageRecord::bytes_tied},
+    {"bits_forward", &StageRecord::bits_forward},
+    {"bits_backward", &StageRecord::bits_backward},
+    {"error_forward", &StageRecord::error_forward},
+    {"error_backward", &StageRecord::error_backward},
+};
+
+}  // namespace
+
+Json to_json(const StageRecord& s) {
+  Json json{{"ranks", s.ranks}, {"blocks", s.blocks}};
+  for (const auto& [name, value] : kStageNumbers) json[name] = s.*value;
+  return json;
+}
+
+Json to_json(const PipelineRecord& p) {
+  return {{"replicas", p.replicas},
+          {"schedule", p.schedule},
+          {"micro_batches", p.micro_batches},
+          {"cut", p.cut},
+          {"activation_codec", p.activation_codec},
+          {"coded_evaluations", p.coded_evaluations}};
+}
+
 Json to_json(const RunRecord& r) {
   Json epochs = Json::array();
   for (const EpochRecord& epoch : r.epochs) {
@@ -175,6 +223,8 @@ Json to_json(const RunRecord& r) {
   }
   if (r.network) json["network"] = to_json(*r.network);
   if (r.predicted) json["predicted"] = to_json(*r.predicted);
+  if (r.pipeline) json["pipeline"] = to_json(*r.pipeline);
+  for (const StageRecord& stage : r.stages) json["stages"].push_back(to_json(stage));
   if (r.simulated) json["simulated"] = true;
   if (!r.updates.empty()) json["updates"] = r.updates;
   if (!r.staleness.empty()) json["staleness"] = r.staleness;
@@ -295,6 +345,39 @@ PredictionRecord prediction_from_json(const Json& j) {
           .from = j.value("from", "")};
 }
 
+StageRecord stage_from_json(const Json& j) {
+  StageRecord s;
+  j.at("ranks").get_to(s.ranks);
+  j.at("blocks").get_to(s.blocks);
+  for (const auto& [name, value] : kStageNumbers) s.*value = number(j.at(name));
+  return s;
+}
+
+StageRecord mean_of(const std::vector<StageRecord>& stages) {
+  StageRecord mean = stages.front();
+  for (const auto& [name, value] : kStageNumbers) {
+    double sum = 0;
+    for (const StageRecord& stage : stages) sum += stage.*value;
+    mean.*value = sum / static_cast<double>(stages.size());
+  }
+  return mean;
+}
+
+double busy_ms(const StageRecord& s) { return s.forward_ms + s.backward_ms + s.coding_ms + s.optimizer_ms; }
+
+double waiting_ms(const StageRecord& s) {
+  return s.waiting_forward_ms + s.waiting_backward_ms + s.sending_ms;
+}
+
+PipelineRecord pipeline_from_json(const Json& j) {
+  return {.replicas = j.at("replicas"),
+          .schedule = j.at("schedule"),
+          .micro_batches = j.at("micro_batches"),
+          .cut = j.at("cut"),
+          .activation_codec = j.at("activation_codec"),
+          .coded_evaluations = j.at("coded_evaluations")};
+}
+
 RunRecord run_from_json(const Json& j) {
   RunRecord r;
   j.at("task").get_to(r.task);
@@ -342,6 +425,9 @@ RunRecord run_from_json(const Json& j) {
   for (const Json& each : j.value("worker_evals", none)) r.worker_evals.push_back(eval_from_json(each));
   if (j.contains("network")) r.network = network_from_json(j.at("network"));
   if (j.contains("predicted")) r.predicted = prediction_from_json(j.at("predicted"));
+  if (const Json pipeline = j.value("pipeline", Json()); pipeline.is_object())
+    r.pipeline = pipeline_from_json(pipeline);
+  for (const Json& stage : j.value("stages", none)) r.stages.push_back(stage_from_json(stage));
   r.simulated = j.value("simulated", false);
   r.cpu = j.value("cpu", "");
   r.cores = j.value("cores", int64_t{0});

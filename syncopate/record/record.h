@@ -112,6 +112,42 @@ struct PredictionRecord {
   bool operator==(const PredictionRecord&) const = default;
 };
 
+/// One stage of a pipeline: means over its replicas and, of times, over the steps but the first of the
+/// process that ended the run.
+struct StageRecord {
+  std::vector<int64_t> ranks;  ///< of its replicas
+  int64_t blocks = 0;
+  double ms = 0;  ///< the whole step; its parts:
+  double forward_ms = 0, backward_ms = 0;
+  double coding_ms = 0;                                    ///< packing and unpacking what travels
+  double waiting_forward_ms = 0, waiting_backward_ms = 0;  ///< blocked for activations, for their gradients
+  double sending_ms = 0;    ///< blocked because too much that was sent earlier had not left
+  double exchange_ms = 0;   ///< other waits: for replicas, for the step's losses, for the norm of a gradient
+  double optimizer_ms = 0;  ///< 0 where it is not known
+  double data_ms = 0;
+  double other_ms = 0;  ///< what is left
+  double bubble = 0;    ///< share of the step in which it neither computed nor coded
+  /// Sent per step by one rank: hidden states, their gradients, what is averaged with the other replicas
+  /// (gradients, or parameters where a strategy averages these), and tables that two stages read.
+  double bytes_forward = 0, bytes_backward = 0, bytes_gradients = 0, bytes_tied = 0;
+  /// Over the whole run: bits of a value that it sent, steps included, and how far what was received was from
+  /// what was meant, as a share of its size; NaN: it sends none.
+  double bits_forward = kNan, bits_backward = kNan;
+  double error_forward = kNan, error_backward = kNan;
+  bool operator==(const StageRecord&) const = default;
+};
+
+/// How a model was cut into stages.
+struct PipelineRecord {
+  int64_t replicas = 1;  ///< of each stage
+  std::string schedule;
+  int64_t micro_batches = 0;  ///< of a replica in a step
+  std::string cut;            ///< blocks of each stage: "3,5,4"
+  std::string activation_codec = "none";
+  bool coded_evaluations = false;  ///< scores are of what the codec makes of hidden states
+  bool operator==(const PipelineRecord&) const = default;
+};
+
 /// What result.json holds.
 struct RunRecord {
   std::string task, model, strategy;
@@ -159,7 +195,9 @@ struct RunRecord {
   std::vector<EvalRecord> worker_evals;  ///< by worker, where that was asked for
   std::optional<NetworkRecord> network;
   std::optional<PredictionRecord> predicted;
-  bool simulated = false;  ///< nothing was trained: a simulator wrote this record
+  std::optional<PipelineRecord> pipeline;  ///< none: every worker held the whole model
+  std::vector<StageRecord> stages;         ///< in the order of the forward pass; empty: not cut, or not known
+  bool simulated = false;                  ///< nothing was trained: a simulator wrote this record
   Provenance provenance;
   bool operator==(const RunRecord&) const = default;  ///< false where a number is NaN
 };
@@ -173,6 +211,8 @@ nlohmann::ordered_json to_json(const Provenance&);
 nlohmann::ordered_json to_json(const Collective&);
 nlohmann::ordered_json to_json(const NetworkRecord&);
 nlohmann::ordered_json to_json(const PredictionRecord&);
+nlohmann::ordered_json to_json(const StageRecord&);
+nlohmann::ordered_json to_json(const PipelineRecord&);
 nlohmann::ordered_json to_json(const RunRecord&);  ///< with the last evaluation's confusion matrix alone
 /// Indented for people, with a list of numbers in one line: a matrix has a line for each row.
 std::string readable(const nlohmann::ordered_json& value);
@@ -181,6 +221,8 @@ EvalRecord eval_from_json(const nlohmann::ordered_json&);
 EpochRecord epoch_from_json(const nlohmann::ordered_json&);
 NetworkRecord network_from_json(const nlohmann::ordered_json&);
 PredictionRecord prediction_from_json(const nlohmann::ordered_json&);
+StageRecord stage_from_json(const nlohmann::ordered_json&);
+PipelineRecord pipeline_from_json(const nlohmann::ordered_json&);
 RunRecord run_from_json(const nlohmann::ordered_json&);
 
 }  // namespace syncopate::record

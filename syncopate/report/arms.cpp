@@ -43,16 +43,21 @@ RunResult result_of(const RunData& run) {
   const RunFiles& files = *run.files;
   r.strategy = files.setting("strategy.name");
   r.codec = files.setting("codec.name");
-  std::string workers = files.setting("comm.workers");
+  std::string workers = files.setting("comm.workers"), stages = files.setting("pipeline.stages");
+  r.activation_codec = files.setting("activation.codec");
   if (files.settings.empty()) {  // not begun: as the experiment says
     for (const auto& [name, value] : run.axes) {
       if (name == "strategy.name") r.strategy = value;
       if (name == "codec.name") r.codec = value;
       if (name == "comm.workers") workers = value;
+      if (name == "pipeline.stages") stages = value;
+      if (name == "activation.codec") r.activation_codec = value;
     }
     if (r.strategy.empty() && is_strategy(run.row)) r.strategy = run.row;
   }
   r.workers = parse_integer(workers).value_or(1);
+  r.stages = std::max<int64_t>(1, parse_integer(stages).value_or(1));
+  if (r.stages == 1) r.activation_codec.clear();
   r.network.name = files.setting("network.name");
   if (const auto scale = parse_number(files.setting("network.scale")); scale && *scale > 0)
     r.network.scale = *scale;
@@ -108,6 +113,16 @@ RunResult result_of(const RunData& run) {
                             .from = record.predicted->from};
     if (r.ms > 0) r.predicted->error = (r.predicted->ms - r.ms) / r.ms;
   }
+  const auto over_stages = [&](double record::StageRecord::*value) {
+    std::vector<double> values;
+    for (const record::StageRecord& stage : record.stages) {
+      if (std::isfinite(stage.*value)) values.push_back(stage.*value);
+    }
+    return estimate(std::move(values)).mean;
+  };
+  r.bubble = over_stages(&record::StageRecord::bubble);
+  r.bits_forward = over_stages(&record::StageRecord::bits_forward);
+  r.bits_backward = over_stages(&record::StageRecord::bits_backward);
   r.simulated = record.simulated;
   r.cpu = record.cpu.empty() ? r.cpu : record.cpu;
   r.cores = record.cores;
@@ -182,8 +197,9 @@ void group_by_settings(std::vector<RunResult>& runs, const std::vector<RunData>&
 /// `mixed`: some runs were simulated, others measured.
 std::string label_of(const RunResult& run, bool mixed) {
   if (run.strategy.empty()) return run.folder;
-  const std::string label =
+  std::string label =
       run.codec.empty() || run.codec == "none" ? run.strategy : run.strategy + ", " + run.codec;
+  if (run.stages > 1) label += ", " + stages_text(run.stages, run.activation_codec);
   return run.simulated && mixed ? label + ", simulated" : label;
 }
 
@@ -201,7 +217,9 @@ void name_arms(Results& results) {
   for (const auto& group : alike) {
     if (group.second.size() < 2) continue;
     for (const std::string& setting : results.varies) {
-      if (setting == "strategy.name" || setting == "codec.name") continue;
+      if (setting == "strategy.name" || setting == "codec.name" || setting == "pipeline.stages" ||
+          setting == "activation.codec")
+        continue;
       std::set<std::string> values;
       const auto value_in = [&](size_t arm) {
         for (const auto& [name, value] : results.arms[arm].settings) {
@@ -335,8 +353,10 @@ void make_runs_and_arms(Comparison& of) {
       arm.strategy = run.strategy;
       arm.codec = run.codec;
       arm.workers = run.workers;
+      arm.stages = run.stages;
+      arm.activation_codec = run.activation_codec;
     }
-    arm.family = family_of(arm.strategy, arm.codec, arm.kind);
+    arm.family = family_of(arm.strategy, arm.codec, arm.kind, arm.stages);
     for (const TuningData& tuning : sweep.tunings) {
       if (tuning.arm == arm.id) arm.tuning = tuning.tuning;
     }

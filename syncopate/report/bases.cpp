@@ -46,6 +46,7 @@ std::string problem_of(const ArmResult& arm) {
   return key;
 }
 
+/// One copy of the model, whole or in stages.
 bool is_single(const ArmResult& arm) { return family_of(arm.strategy, arm.codec, arm.kind) == "single"; }
 
 /// Whether the experiment names it as its baseline.
@@ -63,7 +64,7 @@ Choice choose_among(const Comparison& of, bool simulated) {
   const Results& results = of.results;
   const size_t count = results.arms.size();
   int64_t fewest = std::numeric_limits<int64_t>::max();
-  bool singles = false;
+  bool singles = false, whole = false;
   const auto eligible = [&](size_t arm) {
     return results.arms[arm].kind == "row" && results.arms[arm].simulated == simulated && !of.barred[arm] &&
            trained_something(of, arm);
@@ -72,12 +73,15 @@ Choice choose_among(const Comparison& of, bool simulated) {
     if (!eligible(i)) continue;
     fewest = std::min(fewest, results.arms[i].workers);
     singles = singles || is_single(results.arms[i]);
+    whole = whole || (is_single(results.arms[i]) && results.arms[i].stages == 1);
   }
   Choice choice;
   for (size_t i = 0; i < count; ++i) {
     const ArmResult& arm = results.arms[i];
     if (!eligible(i)) continue;
-    if (singles ? is_single(arm) : arm.workers == fewest) choice.slowest.push_back(i);
+    // One worker, or one pipeline where there is none.
+    const bool slow = singles ? is_single(arm) && (!whole || arm.stages == 1) : arm.workers == fewest;
+    if (slow) choice.slowest.push_back(i);
     if (asked_for(of, arm)) choice.named.push_back(i);
   }
   return choice;
@@ -137,13 +141,18 @@ void choose_bases(Comparison& of) {
       }
     }
     // Examples of another problem per second are no measure of speed, and those on another network hardly.
-    const auto fits = [&](bool network_too) {
+    const auto fits = [&](bool network_too, bool stages_too) {
       return std::find_if(slowest.begin(), slowest.end(), [&](size_t other) {
         return problem_of(results.arms[other]) == problem &&
-               (!network_too || same_network(arm, results.arms[other]));
+               (!network_too || same_network(arm, results.arms[other])) &&
+               (!stages_too || arm.stages == results.arms[other].stages);
       });
     };
-    const auto best = fits(true) == slowest.end() ? fits(false) : fits(true);
+    auto best = slowest.end();
+    for (const auto& [network_too, stages_too] :
+         {std::pair(true, true), {true, false}, {false, true}, {false, false}}) {
+      if (best == slowest.end()) best = fits(network_too, stages_too);
+    }
     of.speed_base[i] = best == slowest.end() ? first : *best;
   }
 }
@@ -174,8 +183,9 @@ void note_bases(Comparison& of) {
   const ArmResult& slow = results.arms[of.speed_base[of.candidates[0]]];
   results.notes.push_back(
       {.code = "speed-baseline",
-       .text = fmt::format("Speed-up is examples per second against {} ({}), seed by seed.", slow.name,
-                           workers_text(slow.workers)),
+       .text = fmt::format(
+           "Speed-up is examples per second against {} ({}), seed by seed.", slow.name,
+           slow.stages > 1 ? "one pipeline of " + stages_text(slow.stages, "") : workers_text(slow.workers)),
        .warning = false});
 }
 

@@ -70,9 +70,8 @@ void fill_figures(Comparison& of) {
     arm.updates = all([](const RunResult& run) { return static_cast<double>(run.steps); }).mean;
     arm.global_batch = all([](const RunResult& run) { return static_cast<double>(run.global_batch); }).mean;
     // Where workers run free, an update has one worker's examples already.
-    const double sharers = rhythm_of(arm.strategy) == spec::Rhythm::kFree
-                               ? 1.0
-                               : static_cast<double>(std::max<int64_t>(1, arm.workers));
+    const double sharers =
+        rhythm_of(arm.strategy) == spec::Rhythm::kFree ? 1.0 : static_cast<double>(arm.replicas());
     arm.worker_share = arm.global_batch / sharers;
     if (const RunData* any = of.any_done(i)) {
       const double parts = parse_number(any->files->setting("train.accumulate")).value_or(1);
@@ -149,8 +148,7 @@ void fill_speed(Comparison& of) {
     }
     arm.speedup = estimate(std::move(factors));
     if (!arm.speedup.known()) continue;
-    arm.efficiency = arm.speedup.mean * static_cast<double>(base.workers) /
-                     static_cast<double>(std::max<int64_t>(1, arm.workers));
+    arm.efficiency = arm.speedup.mean / arm.ideal_speedup(base);
   }
   // How long the runs that go on will take: as many examples as those that are done, where nobody said.
   double examples = kUnknown;

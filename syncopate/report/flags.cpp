@@ -116,7 +116,7 @@ class ArmFlags {
     const size_t base = of_.speed_base[index_];
     if (base == Comparison::kNone || base == index_ || !arm_.speedup.known()) return;
     const ArmResult& single = of_.results.arms[base];
-    const double ideal = static_cast<double>(arm_.workers) / static_cast<double>(single.workers);
+    const double ideal = arm_.ideal_speedup(single);
     const double mean = arm_.speedup.mean;
     // As large a step as one that is called faster.
     const bool slower = mean < 0.98 && (arm_.speedup.n < 2 ? 1.1 * mean < 1 : arm_.speedup.high < 1);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "syncopate/record/stages.h"
 #include "syncopate/report/comparison.h"
 #include "syncopate/report/words.h"
 
@@ -16,6 +17,20 @@ void keep_used_links(record::NetworkRecord& network) {
   const auto counted = [](const record::NetworkRecord::Link& link) { return std::isfinite(link.bytes); };
   if (std::none_of(network.links.begin(), network.links.end(), counted)) return;
   std::erase_if(network.links, [](const record::NetworkRecord::Link& link) { return !(link.bytes > 0); });
+}
+
+/// Stage by stage, over those runs that were cut like the first.
+std::vector<record::StageRecord> mean_over(const std::vector<std::vector<record::StageRecord>>& runs) {
+  std::vector<record::StageRecord> means;
+  for (size_t stage = 0; !runs.empty() && stage < runs.front().size(); ++stage) {
+    std::vector<record::StageRecord> alike;
+    for (const auto& run : runs) {
+      if (run.size() == runs.front().size() && run[stage].blocks == runs.front()[stage].blocks)
+        alike.push_back(run[stage]);
+    }
+    means.push_back(record::mean_of(alike));
+  }
+  return means;
 }
 
 /// "8 hosts", "2 to 8 hosts".
@@ -49,17 +64,22 @@ void place_arms(Comparison& of) {
   for (size_t i = 0; i < arms.size(); ++i) {
     ArmResult& arm = arms[i];
     size_t done = 0, simulated = 0;
+    std::vector<std::vector<record::StageRecord>> in_stages;
     for (size_t k = 0; k < of.runs[i].size(); ++k) {
       const RunResult& run = of.results.runs[of.places[i][k]];
       if (arm.on.name.empty()) arm.on = run.network;
       if (!of.runs[i][k]->done()) continue;
       ++done;
       simulated += run.simulated ? 1 : 0;
-      if (arm.network || !of.runs[i][k]->files->record->network) continue;
-      arm.network = of.runs[i][k]->files->record->network;
+      const record::RunRecord& record = *of.runs[i][k]->files->record;
+      if (!arm.pipeline) arm.pipeline = record.pipeline;
+      if (!record.stages.empty()) in_stages.push_back(record.stages);
+      if (arm.network || !record.network) continue;
+      arm.network = record.network;
       keep_used_links(*arm.network);
     }
     arm.simulated = done > 0 && simulated == done;
+    arm.stage_work = mean_over(in_stages);
   }
   const bool all = std::all_of(arms.begin(), arms.end(), [](const ArmResult& arm) { return arm.simulated; });
   for (ArmResult& arm : arms) {

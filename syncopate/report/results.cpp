@@ -110,6 +110,19 @@ Json to_json(const Predicted& p) {
           {"error", number(p.error)}};
 }
 
+Json to_json(const record::PipelineRecord& pipeline, const std::vector<record::StageRecord>& stages) {
+  Json json = record::to_json(pipeline);
+  json["stages"] = Json::array();
+  for (const record::StageRecord& stage : stages) {
+    Json each = record::to_json(stage);
+    for (auto& value : each) {
+      if (value.is_number_float()) value = number(value.get<double>());
+    }
+    json["stages"].push_back(std::move(each));
+  }
+  return json;
+}
+
 /// Without NaN, which a record may hold and JSON may not.
 Json network_json(const record::NetworkRecord& network) {
   Json json = record::to_json(network);
@@ -166,6 +179,7 @@ Json to_json(const ArmResult& a) {
             {"strategy", a.strategy},
             {"codec", a.codec},
             {"workers", a.workers},
+            {"replicas", a.replicas()},
             {"axes", to_json(a.axes)},
             {"settings", to_json(a.settings)},
             {"state", a.state},
@@ -203,6 +217,7 @@ Json to_json(const ArmResult& a) {
             {"network_name", known(a.on.name)},
             {"network_scale", a.on.name.empty() ? Json() : number(a.on.scale)},
             {"predicted", a.predicted ? to_json(*a.predicted) : Json()},
+            {"pipeline", a.pipeline ? to_json(*a.pipeline, a.stage_work) : Json()},
             {"simulated", a.simulated},
             {"pareto", a.pareto},
             {"tuning", a.tuning ? to_json(*a.tuning) : Json()}};
@@ -299,6 +314,13 @@ Json to_json(const std::vector<ScalingPoint>& points) {
 
 bool ArmResult::has_flag(std::string_view code) const {
   return std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return flag.code == code; });
+}
+
+double ArmResult::ideal_speedup(const ArmResult& base) const {
+  const auto ratio = [](int64_t a, int64_t b) {
+    return static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b));
+  };
+  return stages == base.stages ? ratio(replicas(), base.replicas()) : ratio(workers, base.workers);
 }
 
 bool ArmResult::timed_fairly() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -157,8 +158,12 @@ struct RunResult {
          ms_p95 = kUnknown, examples_per_s = kUnknown, train_seconds = kUnknown, bytes_per_step = kUnknown,
          outside_load = kUnknown, peak_memory = kUnknown, noise_scale = kUnknown;
   int64_t workers = 0, examples = 0, steps = 0, global_batch = 0;
-  int64_t tested = 0;                        ///< examples that the score is of
-  std::map<std::string, double> measures{};  ///< all of the last evaluation
+  int64_t stages = 1;                                        ///< that the model was cut into
+  std::string activation_codec{};                            ///< of what travels between them
+  double bubble = kUnknown;                                  ///< mean over stages
+  double bits_forward = kUnknown, bits_backward = kUnknown;  ///< likewise, of those that send
+  int64_t tested = 0;                                        ///< examples that the score is of
+  std::map<std::string, double> measures{};                  ///< all of the last evaluation
   std::map<std::string, double> bytes_by_kind{};
   bool collapsed = false, reused = false, other_version = false, alone = true;
   Parts parts{};
@@ -180,6 +185,8 @@ struct ArmResult {
   int64_t group =
       0;  ///< arms of one group learn the same from the same data and are compared with each other
   int64_t workers = 1;
+  int64_t stages = 1;              ///< that the model is cut into
+  std::string activation_codec{};  ///< of what travels between them; empty: there are none
   Settings axes{}, settings{};
   std::string state{};
   std::vector<std::string> runs{};
@@ -212,10 +219,17 @@ struct ArmResult {
   NetworkName on{};
   std::optional<record::NetworkRecord> network{};  ///< of its first run that has one; links in use alone
   std::optional<Predicted> predicted{};
-  bool simulated = false;  ///< all its finished runs are: nothing was trained
+  std::optional<record::PipelineRecord> pipeline{};  ///< of its first run that has one
+  std::vector<record::StageRecord> stage_work{};     ///< means over its runs
+  bool simulated = false;                            ///< all its finished runs are: nothing was trained
   bool pareto = false;
   std::optional<Tuning> tuning{};
 
+  /// Copies of the model: workers that share a batch out.
+  int64_t replicas() const { return std::max<int64_t>(1, workers / std::max<int64_t>(1, stages)); }
+  /// What this arm's workers can give at best, in multiples of the base's speed: of a model in as many stages
+  /// by replicas, else by workers.
+  double ideal_speedup(const ArmResult& base) const;
   bool has_flag(std::string_view code) const;
   /// Alone, on the host and by the version that others were, and on a network that was as it should be.
   bool timed_fairly() const;

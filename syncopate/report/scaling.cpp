@@ -33,18 +33,23 @@ struct Family {
 
 std::vector<ScalingPoint> scaled(const Results& results, bool weak) {
   const auto size = [&](const ArmResult& arm) {
-    return std::llround(weak ? arm.worker_share : arm.worker_share * static_cast<double>(arm.workers));
+    return std::llround(weak ? arm.worker_share : arm.worker_share * static_cast<double>(arm.replicas()));
   };
   const auto usable = [](const ArmResult& arm) {
     return !arm.excluded && arm.kind == "row" && arm.family != "simulated" && arm.examples_per_s.known() &&
            std::isfinite(arm.global_batch);
   };
+  // One copy of the model, whole or in stages.
+  const auto alone = [](const ArmResult& arm) {
+    return arm.family == "single" || (arm.stages > 1 && arm.replicas() == 1);
+  };
   std::map<std::string, Family> families;
   for (const ArmResult& arm : results.arms) {
-    if (!usable(arm) || arm.family == "single") continue;
+    if (!usable(arm) || alone(arm)) continue;
     const std::string batch = "\n" + std::to_string(size(arm));
     Family& family = families[kept(arm, true) + batch];
     family.name = arm.codec.empty() || arm.codec == "none" ? arm.strategy : arm.strategy + ", " + arm.codec;
+    if (arm.stages > 1) family.name += ", " + stages_text(arm.stages, arm.activation_codec);
     if (!arm.on.name.empty()) family.name += " on " + network_text(arm.on);
     family.alone = kept(arm, false) + batch;
     family.arms.push_back(&arm);
@@ -52,12 +57,17 @@ std::vector<ScalingPoint> scaled(const Results& results, bool weak) {
   std::vector<ScalingPoint> points;
   for (auto& [key, family] : families) {
     std::set<int64_t> workers;
-    for (const ArmResult* arm : family.arms) workers.insert(arm->workers);
+    bool one = false;
+    for (const ArmResult* arm : family.arms) {
+      workers.insert(arm->workers);
+      one = one || arm->replicas() == 1;
+    }
     for (const ArmResult& arm : results.arms) {
-      if (usable(arm) && arm.family == "single" && !workers.contains(1) &&
+      if (usable(arm) && alone(arm) && !one &&
           kept(arm, false) + "\n" + std::to_string(size(arm)) == family.alone) {
         family.arms.insert(family.arms.begin(), &arm);
-        workers.insert(1);
+        workers.insert(arm.workers);
+        one = true;
       }
     }
     if (workers.size() < 2) continue;

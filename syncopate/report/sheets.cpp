@@ -78,8 +78,15 @@ std::vector<std::string> telling_settings(const Results& results, const std::set
   return names;
 }
 
-const std::set<std::string> kOwnColumns{"strategy.name", "codec.name",   "comm.workers", "optim.lr",
-                                        "train.seed",    "network.name", "network.scale"};
+const std::set<std::string> kOwnColumns{"strategy.name", "codec.name",      "comm.workers",
+                                        "optim.lr",      "train.seed",      "network.name",
+                                        "network.scale", "pipeline.stages", "activation.codec"};
+
+/// Whether anything is told of pipelines.
+template <typename Each>
+bool any_staged(const std::vector<Each>& all) {
+  return std::any_of(all.begin(), all.end(), [](const Each& each) { return each.stages > 1; });
+}
 
 }  // namespace
 
@@ -100,6 +107,13 @@ Sheet runs_sheet(const Results& results) {
   columns.add("strategy", [](const RunResult& run) { return text(run.strategy); });
   columns.add("codec", [](const RunResult& run) { return text(run.codec); });
   columns.add("workers", [](const RunResult& run) { return known(run.workers); });
+  if (any_staged(results.runs)) {
+    columns.add("stages", [](const RunResult& run) { return count(run.stages); });
+    columns.add("activation_codec", [](const RunResult& run) { return text(run.activation_codec); });
+    columns.add("bubble", [](const RunResult& run) { return number(run.bubble); });
+    columns.add("bits_forward", [](const RunResult& run) { return number(run.bits_forward); });
+    columns.add("bits_backward", [](const RunResult& run) { return number(run.bits_backward); });
+  }
   columns.add("lr", [](const RunResult& run) { return number(run.lr); });
   columns.add("network", [](const RunResult& run) { return text(run.network.name); });
   columns.add("network_scale", [](const RunResult& run) { return scale(run.network); });
@@ -198,6 +212,18 @@ Sheet arms_sheet(const Results& results) {
   columns.add("strategy", [](const ArmResult& arm) { return text(arm.strategy); });
   columns.add("codec", [](const ArmResult& arm) { return text(arm.codec); });
   columns.add("workers", [](const ArmResult& arm) { return count(arm.workers); });
+  if (any_staged(results.arms)) {
+    columns.add("stages", [](const ArmResult& arm) { return count(arm.stages); });
+    columns.add("replicas", [](const ArmResult& arm) { return count(arm.replicas()); });
+    columns.add("activation_codec", [](const ArmResult& arm) { return text(arm.activation_codec); });
+    const auto pipeline = [&](const char* name, auto get) {
+      columns.add(name, [=](const ArmResult& arm) { return arm.pipeline ? get(*arm.pipeline) : Cell(); });
+    };
+    pipeline("schedule", [](const record::PipelineRecord& p) { return text(p.schedule); });
+    pipeline("micro_batches", [](const record::PipelineRecord& p) { return count(p.micro_batches); });
+    pipeline("cut", [](const record::PipelineRecord& p) { return text(p.cut); });
+    pipeline("coded_evaluations", [](const record::PipelineRecord& p) { return truth(p.coded_evaluations); });
+  }
   columns.add("network", [](const ArmResult& arm) { return text(arm.on.name); });
   columns.add("network_scale", [](const ArmResult& arm) { return scale(arm.on); });
   for (const std::string& name : telling_settings(results, kOwnColumns)) {

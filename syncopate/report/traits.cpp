@@ -22,8 +22,10 @@ spec::Rhythm rhythm_of(std::string_view strategy) {
   return info == nullptr ? spec::Rhythm::kTogether : info->rhythm;
 }
 
-std::string family_of(std::string_view strategy, std::string_view codec, std::string_view kind) {
+std::string family_of(std::string_view strategy, std::string_view codec, std::string_view kind,
+                      int64_t stages) {
   if (kind == "control") return "control";
+  if (stages > 1) return "pipeline";
   const spec::StrategyInfo* info = find(strategy);
   if (info != nullptr && info->one_worker) return "single";
   if (strategy.find("pipeline") != std::string_view::npos) return "pipeline";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@ spec::Rhythm rhythm_of(std::string_view strategy);
 
 /// What an arm is drawn and sorted by: "single", "synchronous", "compressed", "local", "asynchronous",
 /// "pipeline" or "control".
-std::string family_of(std::string_view strategy, std::string_view codec, std::string_view kind);
+std::string family_of(std::string_view strategy, std::string_view codec, std::string_view kind,
+                      int64_t stages = 1);
 
 }  // namespace syncopate::report

@@ -54,6 +54,12 @@ std::string seeds_text(int64_t seeds) {
   return seeds == 1 ? "1 seed" : grouped(static_cast<double>(seeds)) + " seeds";
 }
 
+std::string stages_text(int64_t stages, std::string_view activation_codec) {
+  std::string text = fmt::format("{} stages", stages);
+  if (!activation_codec.empty() && activation_codec != "none") text += fmt::format(", {}", activation_codec);
+  return text;
+}
+
 std::string workers_text(int64_t workers) {
   return workers == 1 ? "one worker" : fmt::format("{} workers", workers);
 }

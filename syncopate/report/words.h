@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "syncopate/report/results.h"
 
@@ -16,6 +17,8 @@ std::string verdict_text(const Difference& difference);
 std::string times_text(double factor);      ///< "1.85x"
 std::string seeds_text(int64_t seeds);      ///< "1 seed", "3 seeds"
 std::string workers_text(int64_t workers);  ///< "one worker", "4 workers"
+/// "4 stages", "4 stages, ac-sgd".
+std::string stages_text(int64_t stages, std::string_view activation_codec);
 /// "worldwide", "worldwide ÷ 100" where its rates were divided.
 std::string network_text(const NetworkName& network);
 /// "+4.1 %" of (predicted - measured) / measured; "–" of none.

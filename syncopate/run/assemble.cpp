@@ -75,7 +75,8 @@ Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const par
                .clip = spec.optim.clip,
                .precision = options_.precision,
                .loss_scale = options_.precision == tensor::Precision::kFp16 ? &loss_scale_ : nullptr,
-               .stages = mesh.stages},
+               .stages = mesh.stages,
+               .trace = options_.trace},
       loader_(setup.train, loader_options()),
       steps_(count_steps(spec, loader_.steps_per_epoch(), updates_per_step_)),
       schedule_(with_setting_names("optim", [&] {
@@ -135,7 +136,9 @@ void Assembly::make_engine() {
         .coded_evaluations = spec_.activation.eval == "coded"};
     const auto tied = stage_->first() ? setup_.model->tied() : stage_->borrowed();
     for (const auto& [name, table] : tied) options.tied.push_back(table);
-    engine_ = std::make_unique<parallel::PipelineEngine>(*mesh_.stages, std::move(options));
+    auto pipeline = std::make_unique<parallel::PipelineEngine>(*mesh_.stages, std::move(options));
+    pipeline_ = pipeline.get();
+    engine_ = std::move(pipeline);
   }
   const double slowness = spec_.slowness_of(mesh_.world.rank());
   if (slowness > 1) engine_ = std::make_unique<parallel::SlowEngine>(std::move(engine_), slowness);

@@ -14,6 +14,7 @@
 #include "syncopate/nn/stage_model.h"
 #include "syncopate/optim/loss_scale.h"
 #include "syncopate/optim/schedule.h"
+#include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/parallel/make.h"
 #include "syncopate/parallel/mesh.h"
 #include "syncopate/spec/run_spec.h"
@@ -31,6 +32,7 @@ struct AssemblyOptions {
   nlohmann::ordered_json inputs{};      ///< what a run that resumes must have in common
   std::string cut{};                    ///< of a model in stages, as this run began with it; empty: not known
   std::filesystem::path buffers{};      ///< where a pipeline's buffers may lie, on this rank's machine
+  parallel::Trace* trace = nullptr;     ///< where steps are noted; null: nowhere
   /// Kept in checkpoints: what the bits depend on beside the settings.
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();
 
@@ -58,6 +60,7 @@ class Assembly {
   int64_t steps() const { return steps_; }  ///< of the whole run; where workers run free: updates
   parallel::Replica& replica() { return replica_; }
   parallel::Engine& engine() { return *engine_; }
+  const parallel::PipelineEngine* pipeline() const { return pipeline_; }  ///< null: the model is whole
   parallel::Strategy& strategy() { return *strategy_.strategy; }
   const parallel::Mesh& mesh() const { return mesh_; }
 
@@ -89,6 +92,7 @@ class Assembly {
   optim::Schedule schedule_;
   parallel::NoiseScale noise_scale_;
   std::unique_ptr<parallel::Engine> engine_;
+  const parallel::PipelineEngine* pipeline_ = nullptr;  ///< inside of it
   parallel::MadeStrategy strategy_;
 };
 

@@ -11,6 +11,15 @@
 #include "syncopate/run/fault_injection.h"
 
 namespace syncopate::run {
+namespace {
+
+/// What a step's time is spent on.
+constexpr double record::StepRecord::*kParts[] = {
+    &record::StepRecord::ms,          &record::StepRecord::compute_ms,   &record::StepRecord::forward_ms,
+    &record::StepRecord::backward_ms, &record::StepRecord::optimizer_ms, &record::StepRecord::exchange_ms,
+    &record::StepRecord::hidden_ms,   &record::StepRecord::data_ms};
+
+}  // namespace
 
 Recorder::Recorder(record::RunFolder folder, comm::Membership& membership, int rank, int64_t total_steps,
                    Progress::Style style, std::function<bool()> stop_requested,
@@ -83,7 +92,19 @@ void Recorder::updates(const std::vector<record::StepRecord>& records) {
   }
 }
 
+record::StepRecord Recorder::own_step() const {
+  if (own_steps_ < 2) return first_own_;
+  record::StepRecord mean = own_;
+  for (const auto part : kParts) mean.*part /= static_cast<double>(own_steps_ - 1);
+  return mean;
+}
+
 void Recorder::update(const record::StepRecord& record, double own_loss) {
+  if (own_steps_++ == 0) {
+    first_own_ = record;
+  } else {
+    for (const auto part : kParts) own_.*part += record.*part;
+  }
   // Seventeen digits: reading a loss back gives the same bits.
   loss_lines_->write(fmt::format("{:.17g}", own_loss));
   if (load_) load_->look();
@@ -158,14 +179,7 @@ void summarise(const std::vector<record::StepRecord>& steps, record::RunRecord& 
     into.examples += steps[i].examples;
     if (i < skip) continue;
     ms.push_back(steps[i].ms);
-    sums.ms += steps[i].ms;
-    sums.compute_ms += steps[i].compute_ms;
-    sums.forward_ms += steps[i].forward_ms;
-    sums.backward_ms += steps[i].backward_ms;
-    sums.optimizer_ms += steps[i].optimizer_ms;
-    sums.exchange_ms += steps[i].exchange_ms;
-    sums.hidden_ms += steps[i].hidden_ms;
-    sums.data_ms += steps[i].data_ms;
+    for (const auto each : kParts) sums.*each += steps[i].*each;
   }
   std::sort(ms.begin(), ms.end());
   // Where workers talk now and then, a median would leave out just what that costs.

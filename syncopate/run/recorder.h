@@ -50,6 +50,8 @@ class Recorder : public train::Listener {
   double outside_load() const { return load_ ? load_->mean() : record::kNan; }
   const std::vector<record::StepRecord>& steps() const { return steps_; }
   int64_t first_step() const { return first_step_; }  ///< steps that were made before this process
+  /// A mean step of this rank, by this process: without the first, where there are others.
+  record::StepRecord own_step() const;
 
  private:
   void open(int64_t steps, int64_t own, int64_t evals);
@@ -69,6 +71,8 @@ class Recorder : public train::Listener {
   bool writes_events_ = false;
   std::optional<record::EventFolder> events_;
   int64_t first_step_ = 0;
+  record::StepRecord first_own_, own_;  ///< this rank's first step and the sum of the others
+  int64_t own_steps_ = 0;
   double known_loss_ = 0;    ///< the last mean loss over all workers, for the progress
   int64_t known_step_ = -1;  ///< of which step; -1: none yet
   bool told_stop_ = false;

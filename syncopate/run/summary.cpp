@@ -7,6 +7,7 @@
 
 #include "syncopate/base/text.h"
 #include "syncopate/record/run_folder.h"
+#include "syncopate/run/stage_records.h"
 
 namespace syncopate::run {
 
@@ -43,6 +44,7 @@ std::vector<std::string> summary_of(const record::RunRecord& record) {
       fmt::format("time: {:.1f} ms per {} (compute {:.1f}, exchange {:.1f}, data {:.1f}) · {:.0f} examples/s",
                   record.ms_per_iteration, unit, record.compute_ms, record.exchange_ms, record.data_ms,
                   record.examples_per_s));
+  for (std::string& line : stages_in_words(record.stages)) lines.push_back(std::move(line));
   if (record.predicted) {
     lines.push_back(
         fmt::format("predicted from {}: {:.1f} ms per {} on this network, measured {:.1f} (error {:+.0f} %)",

@@ -35,8 +35,10 @@
 #include "syncopate/run/placement.h"
 #include "syncopate/run/prediction.h"
 #include "syncopate/run/recorder.h"
+#include "syncopate/run/stage_records.h"
 #include "syncopate/run/stages.h"
 #include "syncopate/run/summary.h"
+#include "syncopate/run/trace_file.h"
 #include "syncopate/run/usage.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/folder.h"
@@ -44,6 +46,9 @@
 
 namespace syncopate::run {
 namespace {
+
+/// The first ones warm caches up.
+constexpr int64_t kStepsBeforeTrace = 2;
 
 class Worker {
  public:
@@ -158,6 +163,8 @@ class Worker {
                                   .buffers = folder_.path,
                                   .environment = compute_.to_json()});
     const int64_t steps = assembly.steps();
+    start_trace(group, steps);
+    assembly.replica().trace = trace_.get();
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       spec::parse_fault(spec_.comm.fault));
     open_folder(group);
@@ -170,7 +177,14 @@ class Worker {
     look_at_network();
     const train::TrainResult trained = assembly.train(recorder, options_.resume);
     const int64_t most_memory = trained.interrupted ? 0 : peak_memory_of_all(group);
+    std::vector<record::StageRecord> stages;
+    if (!trained.interrupted && assembly.pipeline() != nullptr) {
+      const int64_t made = trained.steps - recorder.first_step();
+      stages = gather_stages(spec_, cut_, group,
+                             stage_record(*assembly.pipeline(), recorder.own_step(), trained.own_sent, made));
+    }
     if (!trained.interrupted) assembly.collect_model();
+    const std::string traced = gather_trace(group, mesh.mesh());
     WorkerResult result;
     result.interrupted = trained.interrupted;
     recorder.finish(trained.steps);
@@ -182,10 +196,53 @@ class Worker {
         recorder.say(fmt::format("ended after step {} of {}: {}", trained.steps, steps, trained.ended));
       }
       membership_.status(trained.steps, "saving the model");
-      result.record = conclude(setup, recorder, trained, most_memory, assembly.replica());
+      result.record = conclude(setup, recorder, trained, most_memory, assembly.replica(), std::move(stages));
       for (const std::string& line : summary_of(*result.record)) recorder.say(line);
     }
+    // Last of all: a run that fails leaves none.
+    if (!traced.empty()) {
+      write_file_atomically(options_.trace, traced);
+      recorder.say(fmt::format("trace: {} (open it in ui.perfetto.dev or chrome://tracing)", options_.trace));
+    }
     return result;
+  }
+
+  /// Of a run of so many steps. Collective.
+  void start_trace(comm::Metered& group, int64_t steps) {
+    if (options_.trace.empty()) return;
+    const int64_t skip = std::clamp<int64_t>(steps - options_.trace_steps, 0, kStepsBeforeTrace);
+    trace_ = std::make_unique<parallel::Trace>(
+        parallel::Trace::Options{.skip = skip, .steps = options_.trace_steps});
+    clock_before_ = compare_clocks(group, comm::machine_id(), [this] { return trace_->now(); });
+    group.observe([trace = trace_.get()](const comm::Operation& operation) {
+      // What stages send each other is noted by those who know what it is.
+      if (!trace->on() || operation.payload == comm::Payload::kActivations) return;
+      trace->add(parallel::Trace::Event{
+          .lane = parallel::Trace::Lane::kExchange,
+          .name = fmt::format("{} of {}", comm::name_of(operation.kind), comm::name_of(operation.payload)),
+          .begin = operation.begin,
+          .end = operation.end,
+          .bytes = static_cast<double>(operation.bytes)});
+    });
+  }
+
+  /// At rank 0 the text of the file, elsewhere and where nobody asked nothing. Collective.
+  std::string gather_trace(comm::Metered& group, const parallel::Mesh& mesh) {
+    if (!trace_) return "";
+    group.observe({});
+    RankTrace mine{.rank = world_.rank,
+                   .before = clock_before_,
+                   .after = compare_clocks(group, comm::machine_id(), [this] { return trace_->now(); }),
+                   .events = trace_->events(),
+                   .messages = trace_->messages()};
+    if (mesh.staged()) {
+      mine.stage = mesh.stages->rank();
+      mine.replica = mesh.replicas.rank();
+      for (const std::vector<int>& stage : spec_.layout())
+        mine.stage_ranks.push_back(stage.at(static_cast<size_t>(mine.replica)));
+    }
+    const std::vector<RankTrace> all = gather_traces(group, mine);
+    return world_.rank == 0 ? trace_json(all, options_.command) : "";
   }
 
   /// A library's stack trace is for a report, not for the eye: it goes into this rank's log. Where that is.
@@ -359,6 +416,7 @@ class Worker {
     record.peak_memory = before->peak_memory;
     record.noise_scale = before->noise_scale;
     record.network = before->network;
+    record.stages = before->stages;
     record.predicted = before->predicted;
     if (!before->worker_evals.empty()) record.worker_evals = before->worker_evals;
   }
@@ -372,7 +430,7 @@ class Worker {
 
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,
                              const train::TrainResult& trained, int64_t most_memory,
-                             const parallel::Replica& replica) {
+                             const parallel::Replica& replica, std::vector<record::StageRecord> stages) {
     record::RunRecord record;
     record.task = spec_.task.name;
     record.model = spec_.model.init_from.empty() ? spec_.model.name : spec_.model.init_from;
@@ -414,6 +472,8 @@ class Worker {
     record.noise_scale = trained.noise_scale;
     record.worker_evals = trained.worker_evals;
     record.provenance = provenance_;
+    if (!cut_.empty()) record.pipeline = pipeline_record(spec_, cut_);
+    record.stages = std::move(stages);
     if (lab_before_) {
       if (const auto now = report_of_lab(options_.note)) {
         const emulation::LabReport meanwhile = emulation::between(*lab_before_, *now);
@@ -451,7 +511,9 @@ class Worker {
   std::vector<std::string> notes_;
   record::Provenance provenance_;
   std::string data_hash_;
-  std::string cut_;  ///< blocks of each stage; empty: the model is whole
+  std::string cut_;                         ///< blocks of each stage; empty: the model is whole
+  std::unique_ptr<parallel::Trace> trace_;  ///< null: nobody asked
+  ClockReading clock_before_;
 };
 
 }  // namespace

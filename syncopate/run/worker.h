@@ -21,6 +21,8 @@ struct WorkerOptions {
   bool resume = false;
   bool extend = false;    ///< with `resume`: settings may change that make it another run
   std::string command{};  ///< as the user gave it, for the record
+  std::string trace{};    ///< a file for a trace of a few steps, which rank 0 writes; empty: none
+  int64_t trace_steps = 3;
   Progress::Style progress = Progress::Style::kLines;
   std::function<bool()> stop_requested;
   std::function<void(const std::string&)>

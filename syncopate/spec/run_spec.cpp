@@ -18,8 +18,11 @@ void RunSpec::complete() {
 }
 
 std::string RunSpec::label() const {
-  return codec_info(codec.name).packing == Packing::kNone ? strategy.name
-                                                          : fmt::format("{}, {}", strategy.name, codec.name);
+  std::string text = strategy.name;
+  if (codec_info(codec.name).packing != Packing::kNone) text += ", " + codec.name;
+  if (pipeline.stages > 1) text += fmt::format(", {} stages", pipeline.stages);
+  if (pipeline.stages > 1 && activation.codec != "none") text += ", " + activation.codec;
+  return text;
 }
 
 std::string RunSpec::name() {

@@ -40,6 +40,21 @@ class PhaseClock {
   double* current_ = &data;
 };
 
+class TracedStep {
+ public:
+  TracedStep(parallel::Trace* trace, int64_t step) : trace_(trace) {
+    if (trace_ != nullptr) trace_->begin_step(step);
+  }
+  ~TracedStep() {
+    if (trace_ != nullptr) trace_->end_step();
+  }
+  TracedStep(const TracedStep&) = delete;
+  TracedStep& operator=(const TracedStep&) = delete;
+
+ private:
+  parallel::Trace* trace_;
+};
+
 }  // namespace
 
 double mean_of(const parallel::TotalLoss& loss) {
@@ -61,8 +76,11 @@ TimedStep::Done TimedStep::make(const Request& request) {
     clock.enter(name);
     parts_.listener.phase(request.step + 1, name);
   };
+  const TracedStep traced(parts_.replica.trace, request.step + 1);
   phase("data");
+  parallel::Trace::Span loading(parts_.replica.trace, parallel::Trace::Lane::kCompute, "data");
   const data::StepBatches batches = parts_.loader.next();
+  loading.end();
   clock.leave();
   const double data_seconds = clock.data;
   comm::Group& replicas = parts_.mesh.replicas;

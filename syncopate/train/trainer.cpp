@@ -80,6 +80,7 @@ TrainResult Trainer::run(bool resume) {
     if (sums_.count > 0) end_of_epoch(result_.steps);
     conclude();
   }
+  result_.own_sent = sent_;
   const comm::Meter sent = sent_by_all();
   result_.bytes_sent = bytes_before_ + static_cast<double>(sent.total().bytes);
   if (sent_before_) result_.sent = *sent_before_ += sent;

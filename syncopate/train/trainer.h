@@ -58,7 +58,8 @@ struct TrainResult {
   double bytes_sent = 0;                         ///< by all ranks together, in all steps
   /// The same in detail; none where an older version made the first steps and did not keep it.
   std::optional<comm::Meter> sent;
-  double seconds = 0;  ///< in steps, as the clock on the wall has it
+  comm::Meter own_sent{};  ///< by this rank, in the steps of this process
+  double seconds = 0;      ///< in steps, as the clock on the wall has it
   /// Where workers run free, by worker: how many updates it made (those count that are no more), and how
   /// stale they were.
   std::vector<int64_t> updates;

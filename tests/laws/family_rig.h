@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/parallel/trace.h"
 #include "syncopate/record/record.h"
 #include "syncopate/spec/run_spec.h"
 #include "syncopate/tasks/setup.h"
@@ -20,8 +21,9 @@ struct FamilyRun {
   spec::RunSpec spec;
   std::filesystem::path checkpoint{}, buffers{};
   bool resume = false;
-  int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
-  bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
+  int64_t stop_after = 0;                  ///< asks for an end in this step; 0: never
+  bool mean_of_means = false;              ///< the usual mistake: every worker's own mean counts the same
+  std::vector<parallel::Trace*> traces{};  ///< by rank: where its steps are noted; empty: nowhere
 };
 
 struct FamilyTrace {

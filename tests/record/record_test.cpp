@@ -27,6 +27,8 @@ void expect_round_trip(const Record& record, const Read& read) {
     Json other = json;
     if (value.is_number()) {
       other[name] = value.get<double>() + 1;
+    } else if (value.is_boolean()) {
+      other[name] = !value.get<bool>();
     } else if (value.is_string()) {
       other[name] = value.get<std::string>() + "x";
     } else if (value.is_array()) {
@@ -42,6 +44,21 @@ TEST(StepRecord, ComesBackFromJson) { expect_round_trip(some_step(), step_from_j
 TEST(EvalRecord, ComesBackFromJson) { expect_round_trip(some_eval(), eval_from_json); }
 TEST(EpochRecord, ComesBackFromJson) { expect_round_trip(some_epoch(), epoch_from_json); }
 TEST(RunRecord, ComesBackFromJson) { expect_round_trip(as_written(some_run()), run_from_json); }
+
+TEST(StageRecord, ComesBackFromJson) { expect_round_trip(some_stage(), stage_from_json); }
+TEST(PipelineRecord, ComesBackFromJson) { expect_round_trip(some_pipeline(), pipeline_from_json); }
+
+TEST(RunRecord, ComesBackFromJsonWithItsStages) {
+  RunRecord run = as_written(some_run());
+  EXPECT_FALSE(to_json(run).contains("pipeline") || to_json(run).contains("stages"));
+  run.pipeline = some_pipeline();
+  run.stages = {some_stage(), some_stage()};
+  run.stages[0].blocks = 3;
+  expect_round_trip(run, run_from_json);
+  // The last stage sends nothing forwards.
+  run.stages[1].bits_forward = kNan;
+  EXPECT_TRUE(std::isnan(run_from_json(as_text(to_json(run))).stages[1].bits_forward));
+}
 
 TEST(RunRecord, HoldsOneMatrixARowALine) {
   RunRecord run = some_run();

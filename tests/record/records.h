@@ -91,6 +91,41 @@ inline RunRecord some_run() {
   return run;
 }
 
+/// The second of two stages.
+inline StageRecord some_stage() {
+  return {.ranks = {1, 3},
+          .blocks = 2,
+          .ms = 50,
+          .forward_ms = 8.5,
+          .backward_ms = 16.25,
+          .coding_ms = 1.75,
+          .waiting_forward_ms = 7.125,
+          .waiting_backward_ms = 0.5,
+          .sending_ms = 0.25,
+          .exchange_ms = 9.75,
+          .optimizer_ms = 2.5,
+          .data_ms = 0.125,
+          .other_ms = 3.25,
+          .bubble = 0.42,
+          .bytes_forward = 1024,
+          .bytes_backward = 4096,
+          .bytes_gradients = 65536,
+          .bytes_tied = 512,
+          .bits_forward = 4.25,
+          .bits_backward = 8.5,
+          .error_forward = 0.0625,
+          .error_backward = 0.03125};
+}
+
+inline PipelineRecord some_pipeline() {
+  return {.replicas = 2,
+          .schedule = "gpipe",
+          .micro_batches = 8,
+          .cut = "3,2",
+          .activation_codec = "ac-sgd",
+          .coded_evaluations = true};
+}
+
 /// What result.json keeps of it: the last evaluation's matrix alone.
 inline RunRecord as_written(RunRecord run) {
   for (EpochRecord& epoch : run.epochs) {

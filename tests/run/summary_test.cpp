@@ -33,6 +33,29 @@ TEST(RunSummary, SaysQualityTimeTrafficAndWhereTheModelIs) {
                 "model: runs/x/model", "evaluate: syncopate evaluate --model runs/x"}));
 }
 
+TEST(RunSummary, SaysWhichStageIsSlowestAndWhatIsIdle) {
+  record::RunRecord run = record::some_run();
+  run.updates.clear();
+  const auto without = summary_of(run);
+  run.stages = {record::some_stage(), record::some_stage()};
+  run.stages[0].forward_ms = 10.5;
+  run.stages[0].bubble = 0.38;
+  const auto lines = summary_of(run);
+  EXPECT_EQ(lines.size(), without.size() + 2);
+  EXPECT_EQ(
+      std::count(
+          lines.begin(), lines.end(),
+          "stages: of 0 to 1, stage 0 is the slowest with 31.0 ms of work in a step of 50.0 (forward 10.5, "
+          "backward 16.2, coding 1.8, update 2.5)"),
+      1);
+  EXPECT_EQ(
+      std::count(
+          lines.begin(), lines.end(),
+          "idle: a stage computes nothing in 40 % of a step; 16 % is waiting for other stages, 20 % for "
+          "replicas and the step's end"),
+      1);
+}
+
 TEST(RunSummary, SaysWhatAPredictionIsFrom) {
   record::RunRecord run = record::some_run();
   run.updates.clear();

@@ -8,6 +8,7 @@ import { Picture } from "./charts/picture";
 import { PlacementCharts } from "./charts/placement";
 import { PredictionChart } from "./charts/predictions";
 import { ScalingChart } from "./charts/scaling";
+import { StageCharts } from "./charts/stages";
 import { TimeChart } from "./charts/time";
 import { TuningChart } from "./charts/tuning";
 import { Details, type Opened } from "./details";
@@ -127,6 +128,7 @@ export function App({ first, address }: { first: Results | null; address: string
                 <ScalingChart model={model} openArm={openArm} />
                 <BytesChart model={model} openArm={openArm} />
               </div>
+              <StageCharts model={model} openArm={openArm} />
               <Networks model={model} openArm={openArm} />
               <TuningChart model={model} openArm={openArm} />
               <ArmTable model={model} openArm={openArm} openRun={openRun} />

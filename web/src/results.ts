@@ -94,6 +94,43 @@ export interface Network {
   links: NetworkLink[];
 }
 
+/** One stage of a pipeline: per step, means over its replicas. Bytes are those that a rank sends. */
+export interface Stage {
+  ranks: number[];
+  blocks: number;
+  ms: Num;
+  forward_ms: Num;
+  backward_ms: Num;
+  coding_ms: Num;
+  waiting_forward_ms: Num;
+  waiting_backward_ms: Num;
+  sending_ms: Num;
+  exchange_ms: Num;
+  optimizer_ms: Num;
+  data_ms: Num;
+  other_ms: Num;
+  /** Share of the step in which it neither computed nor coded. */
+  bubble: Num;
+  bytes_forward: Num;
+  bytes_backward: Num;
+  bytes_gradients: Num;
+  bytes_tied: Num;
+  bits_forward: Num;
+  bits_backward: Num;
+  error_forward: Num;
+  error_backward: Num;
+}
+
+export interface Pipeline {
+  replicas: number;
+  schedule: string;
+  micro_batches: number;
+  cut: string;
+  activation_codec: string;
+  coded_evaluations: boolean;
+  stages: Stage[];
+}
+
 export interface Predicted {
   ms: Num;
   compute_ms: Num;
@@ -223,6 +260,8 @@ export interface Arm {
   network_name: string | null;
   network_scale: Num;
   predicted: Predicted | null;
+  /** Null, or missing in results of earlier versions: every worker holds the whole model. */
+  pipeline?: Pipeline | null;
   simulated: boolean;
   pareto: boolean;
   tuning: { best: Num; edge: "low" | "high" | null; values: { value: Num; mean: Num }[] } | null;

@@ -25,6 +25,7 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
     std::optional<BlockChain> chain;
     if (i < micro.size()) {
       phase("forward");
+      const Trace::Span span(replica.trace, Trace::Lane::kCompute, "forward", static_cast<int64_t>(i));
       chain.emplace(replica.model,
                     ChainOptions{.mode = {.training = true, .noise_key = noise_key},
                                  .precision = replica.precision,
@@ -38,6 +39,7 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
     }
     if (events.before_backward) events.before_backward(total, made.rows, i + 1 == rounds);
     phase("backward");
+    const Trace::Span span(replica.trace, Trace::Lane::kCompute, "backward", static_cast<int64_t>(i));
     if (chain) chain->backward_from_loss(replica.loss_scale != nullptr ? replica.loss_scale->value() : 1);
   }
   return made;

@@ -67,9 +67,24 @@ void PipelineEngine::forget_state() {
   make_codecs();
 }
 
+StageWork StageWork::operator-(const StageWork& earlier) const {
+  return {.forward = forward - earlier.forward,
+          .backward = backward - earlier.backward,
+          .coding = coding - earlier.coding,
+          .waiting_forward = waiting_forward - earlier.waiting_forward,
+          .waiting_backward = waiting_backward - earlier.waiting_backward,
+          .sending = sending - earlier.sending,
+          .forward_bytes = forward_bytes - earlier.forward_bytes,
+          .backward_bytes = backward_bytes - earlier.backward_bytes,
+          .tied_bytes = tied_bytes - earlier.tied_bytes,
+          .steps = steps - earlier.steps};
+}
+
 void PipelineEngine::send(const at::Tensor& message, int to, int tag, double& bytes) {
   const comm::Carrying carrying(comm::Payload::kActivations);
+  const Stopwatch watch;
   finish_sends(kSendsUnderWay);
+  work_.sending += watch.seconds();
   bytes += static_cast<double>(message.nbytes());
   sends_.push_back(stages_.send(message, to, tag));
 }
@@ -87,6 +102,7 @@ class PipelineEngine::Step {
         replica_(replica),
         noise_key_(noise_key),
         events_(events),
+        trace_(replica.trace),
         me_(engine.stages_.rank()) {
     const at::Device device = replica.params.values.device();
     flights_.resize(micro.size());
@@ -120,12 +136,16 @@ class PipelineEngine::Step {
     }
     if (engine_.last()) send_tied_gradients();
     // The optimizer writes into what is being sent.
+    const Stopwatch watch;
     for (comm::Pending& each : tied_sends_) each.wait();
-    ++engine_.work_.steps;
+    engine_.work_.sending += watch.seconds();
+    if (++engine_.work_.steps == 1) engine_.first_step_ = engine_.work_;
     return std::move(made_);
   }
 
  private:
+  using Lane = Trace::Lane;
+
   /// A micro-batch on its way.
   struct Flight {
     const tensor::Batch* host = nullptr;
@@ -169,8 +189,9 @@ class PipelineEngine::Step {
     at::Tensor entered;
     if (!engine_.first()) {
       Stopwatch watch;
-      flight.entering.wait();
+      await(flight.entering, Lane::kForward, me_ - 1, flight.message, micro_of(flight));
       work.waiting_forward += watch.restart();
+      const Trace::Span span(trace_, Lane::kCoding, "unpack activations", micro_of(flight));
       ActivationCodec& codec = *engine_.before_;
       const at::Tensor like = empty_hidden(replica_.model, *flight.host, 0);
       entered = codec.unpack(flight.message, like, *flight.host).to(device);
@@ -178,6 +199,7 @@ class PipelineEngine::Step {
       work.coding += watch.seconds();
     }
     if (engine_.last()) wait_for_tied();
+    Trace::Span span(trace_, Lane::kCompute, "forward", micro_of(flight));
     Stopwatch watch;
     flight.chain.emplace(replica_.model,
                          ChainOptions{.mode = {.training = true, .noise_key = noise_key_},
@@ -192,12 +214,15 @@ class PipelineEngine::Step {
     }
     const at::Tensor output = flight.chain->take_output();
     work.forward += watch.restart();
+    span.end();
     if (engine_.last()) return;
     flight.type = output.scalar_type();
+    Trace::Span packing(trace_, Lane::kCoding, "pack activations", micro_of(flight));
     ActivationCodec& codec = *engine_.after_;
     const at::Tensor message = codec.pack(for_codec(output), *flight.host);
     work.coding += watch.seconds();
-    engine_.send(message, me_ + 1, kForwardTag, work.forward_bytes);
+    packing.end();
+    send(message, me_ + 1, Lane::kForward, micro_of(flight));
   }
 
   void backward(Flight& flight) {
@@ -206,28 +231,69 @@ class PipelineEngine::Step {
     at::Tensor gradient;
     if (!engine_.last()) {
       Stopwatch watch;
-      flight.returning.wait();
+      await(flight.returning, Lane::kBackward, me_ + 1, flight.gradients, micro_of(flight));
       work.waiting_backward += watch.restart();
+      const Trace::Span span(trace_, Lane::kCoding, "unpack gradients", micro_of(flight));
       ActivationCodec& codec = *engine_.after_;
       const at::Tensor like = empty_hidden(replica_.model, *flight.host, replica_.model.depth());
       gradient = codec.unpack_gradient(flight.gradients, like, *flight.host)
                      .to(replica_.params.values.device(), flight.type);
       work.coding += watch.seconds();
     }
+    Trace::Span span(trace_, Lane::kCompute, "backward", micro_of(flight));
     Stopwatch watch;
     const at::Tensor left = engine_.last()
                                 ? flight.chain->backward_from_loss(
                                       replica_.loss_scale != nullptr ? replica_.loss_scale->value() : 1)
                                 : flight.chain->backward(gradient);
     work.backward += watch.restart();
+    span.end();
     if (!engine_.first()) {
+      Trace::Span packing(trace_, Lane::kCoding, "pack gradients", micro_of(flight));
       ActivationCodec& codec = *engine_.before_;
       const at::Tensor message = codec.pack_gradient(for_codec(left), *flight.host);
       work.coding += watch.seconds();
-      engine_.send(message, me_ - 1, kBackwardTag, work.backward_bytes);
+      packing.end();
+      send(message, me_ - 1, Lane::kBackward, micro_of(flight));
     }
     flight.chain.reset();
     flight.gradients.reset();
+  }
+
+  int64_t micro_of(const Flight& flight) const { return &flight - flights_.data(); }
+
+  /// Until what `from` sent is here.
+  void await(comm::Pending& pending, Lane lane, int from, const at::Tensor& message, int64_t micro) const {
+    if (trace_ == nullptr || !trace_->on()) return pending.wait();
+    const double begin = trace_->now();
+    pending.wait();
+    const double end = trace_->now();
+    trace_->add(Trace::Event{.name = lane == Lane::kForward ? "wait for activations" : "wait for gradients",
+                             .begin = begin,
+                             .end = end,
+                             .micro = micro});
+    trace_->add(Trace::Message{.lane = lane,
+                               .peer = from,
+                               .micro = micro,
+                               .begin = begin,
+                               .end = end,
+                               .bytes = static_cast<double>(message.nbytes())});
+  }
+
+  void send(const at::Tensor& message, int to, Lane lane, int64_t micro) {
+    StageWork& work = engine_.work_;
+    const bool forwards = lane == Lane::kForward;
+    const double begin = trace_ != nullptr ? trace_->now() : 0;
+    engine_.send(message, to, forwards ? kForwardTag : kBackwardTag,
+                 forwards ? work.forward_bytes : work.backward_bytes);
+    if (trace_ == nullptr || !trace_->on()) return;
+    trace_->add(Trace::Message{.lane = lane,
+                               .sent = true,
+                               .peer = to,
+                               .micro = micro,
+                               .begin = begin,
+                               .end = trace_->now(),
+                               .bytes = static_cast<double>(message.nbytes())});
   }
 
   /// The last stage computes with the first stage's tables as they are now.
@@ -249,6 +315,8 @@ class PipelineEngine::Step {
   }
 
   void wait_for_tied() {
+    if (tied_receives_.empty()) return;
+    const Trace::Span span(trace_, Lane::kCompute, "wait for tied tables");
     Stopwatch watch;
     for (comm::Pending& each : tied_receives_) each.wait();
     tied_receives_.clear();
@@ -267,6 +335,8 @@ class PipelineEngine::Step {
   /// Before the first stage's last backward pass, in which exchanges with other replicas begin. The last
   /// stage has made all of its own by then.
   void add_tied_gradients() {
+    if (tied_gradients_.empty()) return;
+    const Trace::Span span(trace_, Lane::kCompute, "wait for tied gradients");
     const at::NoGradGuard no_grad;
     Stopwatch watch;
     for (size_t i = 0; i < tied_gradients_.size(); ++i) {
@@ -280,6 +350,7 @@ class PipelineEngine::Step {
   Replica& replica_;
   uint64_t noise_key_;
   const EngineEvents& events_;
+  Trace* trace_;
   int me_;
   std::vector<Flight> flights_;
   Gradients made_;

@@ -17,9 +17,12 @@ struct StageWork {
   double forward = 0, backward = 0;                  ///< seconds of compute
   double coding = 0;                                 ///< seconds of packing and unpacking what travels
   double waiting_forward = 0, waiting_backward = 0;  ///< seconds blocked for activations, for their gradients
+  double sending = 0;                                ///< seconds blocked until what was sent earlier had left
   double forward_bytes = 0, backward_bytes = 0;      ///< sent
   double tied_bytes = 0;  ///< sent of tables that the first and the last stage read
   int64_t steps = 0;
+
+  StageWork operator-(const StageWork& earlier) const;
 };
 
 /// One stage of a model on this rank: `Replica::model` has its layers alone. Micro-batches flow through the
@@ -52,6 +55,8 @@ class PipelineEngine : public Engine {
   void forget_state() override;
 
   const StageWork& work() const { return work_; }
+  /// The same without the first step, which warms caches up, where there are others.
+  StageWork warm_work() const { return work_.steps > 1 ? work_ - first_step_ : work_; }
   /// The ends of the cuts before and behind this stage; null where there is none.
   ActivationCodec* before() const { return before_.get(); }
   ActivationCodec* after() const { return after_.get(); }
@@ -69,7 +74,7 @@ class PipelineEngine : public Engine {
   Options options_;
   std::unique_ptr<ActivationCodec> before_, after_, plain_;
   std::deque<comm::Pending> sends_;  ///< under way
-  StageWork work_;
+  StageWork work_, first_step_;
 };
 
 }  // namespace syncopate::parallel

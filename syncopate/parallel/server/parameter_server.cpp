@@ -34,7 +34,7 @@ void ParameterServer::open(Replica&, int64_t first, int64_t last) {
 
 Update ParameterServer::step(Replica& replica, const StepContext& context) {
   const Stopwatch watch;
-  auto [update, scale] = replica.scaled(context.count);
+  auto [update, scale, waited] = replica.scaled(context.count);
   update.apply_seconds = watch.seconds();
   if (scale) {
     client_.push(replica, context, *scale);

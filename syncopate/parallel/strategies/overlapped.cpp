@@ -1,13 +1,17 @@
 #include "syncopate/parallel/strategies/overlapped.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/completion.h"
 #include "syncopate/comm/payload.h"
 
 namespace syncopate::parallel {
@@ -90,6 +94,7 @@ void Overlapped::before_backward(Replica& replica, const StepContext& context, b
   check(params_ == &replica.params, "Overlapped::start was given another replica");
   averager_->begin(context.step);
   started_ = 0;
+  trace_ = replica.trace != nullptr && replica.trace->on() ? replica.trace : nullptr;
   for (Bucket& bucket : buckets_) {
     bucket.waiting = bucket.parameters;
     if (bucket.rows) bucket.rows->announce(rows_read(replica, context, bucket.rows->entry()));
@@ -109,6 +114,7 @@ void Overlapped::start_next() {
   Bucket& bucket = buckets_[started_];
   if (observer_) observer_("start", std::to_string(started_));
   ++started_;
+  if (trace_ != nullptr) bucket.begin = trace_->now();
   if (bucket.rows) {
     bucket.rows->start(*averager_, *params_);
   } else {
@@ -120,17 +126,32 @@ Update Overlapped::step(Replica& replica, const StepContext& context) {
   armed_ = false;
   while (started_ < buckets_.size()) start_next();
   std::vector<tensor::RowUse> in_use;
-  for (Bucket& bucket : buckets_) {
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    Bucket& bucket = buckets_[i];
     if (bucket.rows) {
       const at::Tensor rows = bucket.rows->finish();
       if (rows.defined()) in_use.push_back({bucket.rows->entry().parameter, rows});
     } else {
       bucket.pending.wait();
     }
+    if (trace_ != nullptr) note(i);
   }
   Update update = replica.apply(context);
   update.touched = std::move(in_use);
   return update;
+}
+
+/// From its start until its sum was here, or was waited for where the transport does not tell.
+void Overlapped::note(size_t number) {
+  const Bucket& bucket = buckets_[number];
+  double end = trace_->now();
+  if (const auto ended = comm::take_end())
+    end = std::clamp(std::chrono::duration<double>(ended->time_since_epoch()).count(), bucket.begin, end);
+  trace_->add(Trace::Event{.lane = Trace::Lane::kExchange,
+                           .name = fmt::format("bucket {}{}", number + 1, bucket.rows ? " (rows)" : ""),
+                           .begin = bucket.begin,
+                           .end = end,
+                           .bytes = static_cast<double>(bucket.size * params_->grads.element_size())});
 }
 
 }  // namespace syncopate::parallel

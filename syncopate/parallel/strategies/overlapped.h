@@ -41,6 +41,7 @@ class Overlapped : public Strategy {
     int64_t offset = 0, size = 0;  ///< of the flat gradient, in elements
     int parameters = 0;
     int waiting = 0;                    ///< parameters not ready yet in this step
+    double begin = 0;                   ///< when it started, in a step that is traced
     std::unique_ptr<RowExchange> rows;  ///< for an embedding table exchanged by rows
     comm::Pending pending;
   };
@@ -49,6 +50,7 @@ class Overlapped : public Strategy {
   void build(const std::vector<at::Tensor>& tables);
   void ready(size_t entry);
   void start_next();
+  void note(size_t number);
 
   comm::Group& group_;
   std::unique_ptr<Averager> averager_;
@@ -59,6 +61,7 @@ class Overlapped : public Strategy {
   std::vector<size_t> bucket_of_;  ///< by entry
   std::unique_ptr<Hooks> hooks_;
   size_t started_ = 0;
+  Trace* trace_ = nullptr;
   bool armed_ = false;
 };
 

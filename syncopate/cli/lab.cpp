@@ -65,7 +65,9 @@ bool gives(const std::vector<std::string>& words, const std::string& flag) {
 /// Whether a command says by itself how many workers take part, or its strategy has one or leaves devices to
 /// servers.
 bool says_how_many(const std::vector<std::string>& words) {
-  if (gives(words, "--workers") || gives(words, "--config") || gives(words, "--resume")) return true;
+  if (gives(words, "--workers") || gives(words, "--config") || gives(words, "--resume") ||
+      gives(words, "--placement"))
+    return true;
   return std::any_of(words.begin(), words.end(), [](const std::string& word) {
     const std::string value = word.substr(word.find_last_of('=') + 1);
     return word.find("comm.workers=") != std::string::npos ||
@@ -77,8 +79,7 @@ bool says_how_many(const std::vector<std::string>& words) {
 
 int devices_of(const network::Topology& topology, const std::string& hosts) {
   int devices = 0;
-  for (const std::string_view name : split(hosts, ','))
-    devices += topology.hosts()[static_cast<size_t>(topology.find(trim(name)))].devices;
+  for (const network::Part& part : network::parts_of(topology, hosts)) devices += part.devices;
   return devices;
 }
 

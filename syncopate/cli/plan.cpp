@@ -1,7 +1,9 @@
 #include "syncopate/plan/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -135,25 +137,26 @@ void set_job(const Arguments& arguments, plan::Request& request) {
                                        arguments.compute_s, depth);
 }
 
+int bits_of(std::string_view word, const std::vector<int>& there, const char* what) {
+  const auto number = parse_integer(trim(word));
+  if (!number || std::find(there.begin(), there.end(), *number) == there.end())
+    throw ConfigError("--bits {} takes one of {}, got \"{}\"", what, fmt::join(there, ", "), word);
+  return static_cast<int>(*number);
+}
+
 void set_codings(const Arguments& arguments, plan::Request& request) {
   // Fewer bits than these cost quality in AC-SGD's experiments (Wang et al. 2022).
   int forward = 4, backward = 8, gradient = 8;
   const bool nothing_known = !arguments.knows_model() && arguments.compute_s == 0;
   if (request.published || nothing_known) forward = backward = gradient = 32;
   if (!arguments.bits.empty()) {
-    std::vector<int> bits;
-    for (const std::string_view part : split(arguments.bits, ',')) {
-      const auto number = parse_integer(trim(part));
-      if (!number || (*number != 4 && *number != 8 && *number != 16 && *number != 32))
-        throw ConfigError("--bits takes 4, 8, 16 or 32, or three of them, got \"{}\"", arguments.bits);
-      bits.push_back(static_cast<int>(*number));
-    }
-    if (bits.size() != 1 && bits.size() != 3)
+    const std::vector<std::string_view> words = split(arguments.bits, ',');
+    if (words.size() != 1 && words.size() != 3)
       throw ConfigError("--bits takes one number or three (forward, backward, gradients), got \"{}\"",
                         arguments.bits);
-    forward = bits.front();
-    backward = bits[bits.size() / 2];
-    gradient = bits.back();
+    forward = bits_of(words.front(), {2, 3, 4, 6, 8, 16, 32}, "of activations");
+    backward = bits_of(words[words.size() / 2], {2, 3, 4, 6, 8, 16, 32}, "of their gradients");
+    gradient = bits_of(words.back(), {4, 8, 16, 32}, "of gradients");
   }
   request.codings = plan::codings(request.job.profile, forward, backward, gradient);
 }
@@ -193,6 +196,7 @@ plan::Request make_request(const Arguments& arguments) {
 
   plan::Request request;
   request.topology = network::load(arguments.network).scaled(arguments.scale);
+  request.cluster = arguments.network;
   request.scale = arguments.scale;
   request.published = arguments.cost == "published" ||
                       (arguments.cost.empty() && !arguments.knows_model() && arguments.compute_s == 0);

@@ -6,6 +6,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
+#include "syncopate/plan/placement_file.h"
 #include "syncopate/run/placement.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/recorded.h"
@@ -81,6 +82,13 @@ void add_spec_options(Program& program, CLI::App& app, SpecArguments& arguments)
       ->type_name("FILE");
 }
 
+void add_placement_option(CLI::App& app, SpecArguments& arguments) {
+  app.add_option("--placement", arguments.placement,
+                 "stages, replicas, micro-batches, bits and network as `syncopate plan --out` placed them")
+      ->group("Pipeline")
+      ->type_name("FILE");
+}
+
 spec::RunSpec make_spec(const SpecArguments& arguments, std::vector<std::string>& given) {
   spec::RunSpec spec;
   if (!arguments.config.empty()) spec = spec::read_spec(arguments.config);
@@ -89,6 +97,8 @@ spec::RunSpec make_spec(const SpecArguments& arguments, std::vector<std::string>
   if (arguments.no_shuffle) spec.task.shuffle = false;
   for (const std::string& assignment : arguments.assignments)
     given.push_back(fields.set_assignment(assignment).name);
+  if (!arguments.placement.empty())
+    plan::take_placement(plan::read_placement(arguments.placement), spec, given);
   spec::prefer_given(spec, given);
   spec.complete();
   if (!arguments.config.empty()) spec::drop_unheeded(spec, given);
@@ -112,7 +122,7 @@ run::World find_world(const SpecArguments& settings, const WorldArguments& argum
                       const std::vector<std::string>& given, spec::RunSpec& spec) {
   run::WorldFlags flags;
   const bool recorded = !settings.config.empty() && spec.comm.workers > 1;
-  if (recorded || std::count(given.begin(), given.end(), "comm.workers") > 0)
+  if (recorded || !settings.placement.empty() || std::count(given.begin(), given.end(), "comm.workers") > 0)
     flags.workers = static_cast<int>(spec.comm.workers);
   flags.rank = arguments.rank;
   flags.world_size = arguments.world_size;
@@ -122,6 +132,11 @@ run::World find_world(const SpecArguments& settings, const WorldArguments& argum
   flags.insecure = arguments.insecure;
   const run::World world = run::find_world(flags, run::environment_of_process());
   if (!world.is_worker()) return world;
+  const bool placed =
+      !settings.placement.empty() && std::count(given.begin(), given.end(), "network.name") == 0;
+  if (placed && world.launcher != "syncopate") {
+    spec.network = {};  // workers that others started sit where the placement was made for
+  }
   if (!spec.network.name.empty() && world.launcher != "syncopate") {
     throw ConfigError(
         "--network starts the workers itself, on hosts of its own, but {} has started them; leave it out, or "

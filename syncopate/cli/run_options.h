@@ -20,10 +20,14 @@ struct SpecArguments {
   std::vector<std::string> assignments{};                    ///< --set
   bool no_shuffle = false;
   std::string config{};
+  std::string placement{};
 };
 
 /// A flag for each setting that has one, --set, --config and --no-shuffle. `arguments` must outlive `app`.
 void add_spec_options(Program& program, CLI::App& app, SpecArguments& arguments);
+
+/// --placement, for commands that make or play out one run.
+void add_placement_option(CLI::App& app, SpecArguments& arguments);
 
 /// The settings asked for; `given` gets the names of those that somebody gave. Throws ConfigError.
 spec::RunSpec make_spec(const SpecArguments& arguments, std::vector<std::string>& given);

@@ -146,6 +146,7 @@ Command add_simulate(Program& program, char** argv) {
   app->add_flag("--json", arguments->json, "print the result as the last line of standard output")
       ->group("Simulation");
   add_spec_options(program, *app, arguments->settings);
+  add_placement_option(*app, arguments->settings);
   program.notes[app] = {
       "Takes the settings of `train`. The folder that it writes is read by `syncopate report`, which says "
       "that "

@@ -148,6 +148,7 @@ Command add_train(Program& program, char** argv) {
   CLI::App* app = program.app.add_subcommand("train", "Train a model, alone or with several workers");
   auto arguments = std::make_shared<TrainArguments>();
   add_spec_options(program, *app, arguments->settings);
+  add_placement_option(*app, arguments->settings);
   add_world_options(*app, arguments->world);
   app->add_option("--out", arguments->out, "folder for the run (default: runs/<name made from the settings>)")
       ->group("Output")
@@ -172,7 +173,9 @@ Command add_train(Program& program, char** argv) {
       ->capture_default_str();
   program.notes[app] = {
       "A setting that the task, model, strategy, codec, optimizer or schedule chosen does not heed is "
-      "refused."};
+      "refused.",
+      "--placement trains what `syncopate plan --out` placed; settings that contradict it are refused "
+      "(docs/plan.md)."};
   program.examples[app] = {
       "syncopate train --task supersense --strategy ddp --workers 2 --global-batch 64 --epochs 1",
       "syncopate train --task rte --data glue/RTE --model ./bert-base-uncased --batch-size 8 --epochs 3 --lr "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "syncopate/base/error.h"
@@ -61,18 +62,6 @@ std::vector<int> by_regions_in_turn(const Topology& topology) {
     }
   }
   return order;
-}
-
-std::vector<int> named_hosts(const Topology& topology, std::string_view names) {
-  std::vector<int> chosen;
-  for (const std::string_view part : split(names, ',')) {
-    const int host = topology.find(trim(part));
-    if (std::find(chosen.begin(), chosen.end(), host) != chosen.end()) {
-      throw ConfigError("--hosts names {} twice", topology.hosts()[static_cast<size_t>(host)].name);
-    }
-    chosen.push_back(host);
-  }
-  return chosen;
 }
 
 }  // namespace
@@ -171,11 +160,41 @@ Topology Topology::only(const std::vector<int>& hosts) const {
   return Topology(name_, std::move(kept), std::move(links));
 }
 
+std::vector<Part> parts_of(const Topology& topology, std::string_view names) {
+  std::vector<Part> chosen;
+  for (const std::string_view each : split(names, ',')) {
+    std::string_view name = trim(each);
+    std::optional<int64_t> asked;
+    const bool whole = std::any_of(topology.hosts().begin(), topology.hosts().end(),
+                                   [&](const Host& host) { return host.name == name; });
+    if (const size_t colon = name.rfind(':'); !whole && colon != std::string_view::npos) {
+      asked = parse_integer(name.substr(colon + 1)).value_or(0);
+      name = name.substr(0, colon);
+    }
+    const int number = topology.find(name);
+    const Host& host = topology.hosts()[static_cast<size_t>(number)];
+    if (std::any_of(chosen.begin(), chosen.end(), [&](const Part& part) { return part.host == number; }))
+      throw ConfigError("--hosts names {} twice", host.name);
+    if (asked && (*asked < 1 || *asked > host.devices)) {
+      throw ConfigError("--hosts {} asks for devices that are not there: {} has {}, so take {}:1 to {}:{}",
+                        each, host.name, host.devices, host.name, host.name, host.devices);
+    }
+    chosen.push_back({number, static_cast<int>(asked.value_or(host.devices))});
+  }
+  return chosen;
+}
+
 std::vector<int> seats(const Topology& topology, std::string_view hosts, int ranks) {
   const bool named = !trim(hosts).empty();
-  const std::vector<int> order = named ? named_hosts(topology, hosts) : by_regions_in_turn(topology);
+  std::vector<Part> order;
+  if (named) {
+    order = parts_of(topology, hosts);
+  } else {
+    for (const int host : by_regions_in_turn(topology))
+      order.push_back({host, topology.hosts()[static_cast<size_t>(host)].devices});
+  }
   int devices = 0;
-  for (const int host : order) devices += topology.hosts()[static_cast<size_t>(host)].devices;
+  for (const Part& part : order) devices += part.devices;
   if (ranks > devices) {
     throw ConfigError("{} processes do not fit on the {} device{} of {}; {}", ranks, devices,
                       devices == 1 ? "" : "s",
@@ -185,14 +204,14 @@ std::vector<int> seats(const Topology& topology, std::string_view hosts, int ran
   std::vector<int> sitting(order.size(), 0);
   for (int left = ranks; left > 0;) {
     for (size_t k = 0; k < order.size() && left > 0; ++k) {
-      if (sitting[k] == topology.hosts()[static_cast<size_t>(order[k])].devices) continue;
+      if (sitting[k] == order[k].devices) continue;
       ++sitting[k];
       --left;
     }
   }
   std::vector<int> result;
   for (size_t k = 0; k < order.size(); ++k)
-    result.insert(result.end(), static_cast<size_t>(sitting[k]), order[k]);
+    result.insert(result.end(), static_cast<size_t>(sitting[k]), order[k].host);
   return result;
 }
 

@@ -69,9 +69,17 @@ class Topology {
 /// What of a link's rate is payload: TCP over IPv4 with timestamps sends 1,448 of 1,500 bytes.
 inline constexpr double kPayloadShare = 1448.0 / 1500.0;
 
+/// Some devices of a host.
+struct Part {
+  int host = 0, devices = 1;
+};
+/// What `hosts` names, separated by commas: "ohio-0,virginia-1:2" are all devices of one host and two of
+/// another. Throws ConfigError.
+std::vector<Part> parts_of(const Topology& topology, std::string_view hosts);
+
 /// Where the workers (and servers, behind them) of a run sit: a host of the topology for each rank. `hosts`
-/// names some, separated by commas; empty: as many as there are ranks, taken from the regions in turn. Ranks
-/// are dealt out one device per host until all sit; those of one host have neighbouring numbers. Throws
+/// names some, as parts_of reads them; empty: as many as there are ranks, taken from the regions in turn.
+/// Ranks are dealt out one device per host until all sit; those of one host have neighbouring numbers. Throws
 /// ConfigError where there are more ranks than devices.
 std::vector<int> seats(const Topology& topology, std::string_view hosts, int ranks);
 

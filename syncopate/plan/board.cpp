@@ -107,11 +107,11 @@ Tables::Tables(const Problem& problem) : problem_(problem) {
   for (const double gb : cuts.size) {
     const auto busy_there = [&](int from, int to) {
       const double rate = pairs.at(from, to).s_per_gb;
-      return busy_s(fastest(problem.forward, rate), gb, rate);
+      return busy_s(problem.forward, gb, rate);
     };
     const auto busy_back = [&](int from, int to) {
       const double rate = pairs.at(to, from).s_per_gb;
-      return busy_s(fastest(problem.backward, rate), gb, rate);
+      return busy_s(problem.backward, gb, rate);
     };
     link_.push_back(table(problem.devices(), [&](int from, int to) {
       return pairs.at(from, to).delay_s + pairs.at(to, from).delay_s + busy_there(from, to) +

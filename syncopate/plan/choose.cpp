@@ -21,6 +21,8 @@ namespace {
 constexpr int kFew = 16;
 /// Of a stage: they are paired with those of the next (matching.cpp).
 constexpr int kMostReplicas = 1024;
+/// Fewer bits have to gain more than a thousandth.
+constexpr double kGain = 1 - 1e-3;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 std::vector<double> device_speed(const network::Topology& topology) {
@@ -43,7 +45,7 @@ class Chooser {
     std::vector<Shape> shapes = open_shapes();
     Choice best;
     if (shapes.size() == 1) {
-      best = with_gradients(shapes.front(), request_.effort);
+      best = with_codings(shapes.front(), request_.effort);
     } else {
       best = best_of(shapes);
     }
@@ -106,9 +108,9 @@ class Chooser {
   }
 
   /// A problem with these devices alone.
-  Problem problem_of(const Shape& shape, const Coding& gradient, const std::vector<int>& kept) const {
+  Problem problem_of(const Shape& shape, const Bits& bits, const std::vector<int>& kept) const {
     if (static_cast<int>(kept.size()) == pairs_.devices())
-      return make_problem(request_.job, pairs_, speed_, shape, request_.codings, gradient, request_.overlap);
+      return make_problem(request_.job, pairs_, speed_, shape, bits, request_.overlap);
     Pairs pairs(static_cast<int>(kept.size()));
     std::vector<double> speed;
     for (int a = 0; a < pairs.devices(); ++a) {
@@ -116,11 +118,11 @@ class Chooser {
       for (int b = 0; b < pairs.devices(); ++b)
         pairs.at(a, b) = pairs_.at(kept[static_cast<size_t>(a)], kept[static_cast<size_t>(b)]);
     }
-    return make_problem(request_.job, pairs, speed, shape, request_.codings, gradient, request_.overlap);
+    return make_problem(request_.job, pairs, speed, shape, bits, request_.overlap);
   }
 
   /// The best layout in which every device holds its stage. None of a shape that does not fit.
-  std::optional<Choice> choice_of(const Shape& shape, const Coding& gradient, Effort effort) const {
+  std::optional<Choice> choice_of(const Shape& shape, const Bits& bits, Effort effort) const {
     Room room = room_of(shape);
     if (shortage(room, shape.replicas).any()) return std::nullopt;
     const std::vector<int> for_all = devices_with(room.most()), for_some = devices_with(room.least());
@@ -128,15 +130,14 @@ class Chooser {
     const bool uneven = for_some.size() > for_all.size();
     if (enough && uneven) effort.budget_s /= 2;
     std::optional<Choice> best;
-    if (enough)
-      best = in_full(shape, gradient, search(problem_of(shape, gradient, for_all), effort), for_all);
+    if (enough) best = in_full(shape, bits, search(problem_of(shape, bits, for_all), effort), for_all);
     if (uneven) {
       // Devices that hold some stages only: the search does not know memory, so its layout is made to fit.
-      const Problem problem = problem_of(shape, gradient, for_some);
+      const Problem problem = problem_of(shape, bits, for_some);
       room.has.clear();
       for (const int device : for_some) room.has.push_back(memory_[static_cast<size_t>(device)]);
       const Found free = search(problem, effort);
-      Choice choice = in_full(shape, gradient, fitted(problem, room, free.layout, effort), for_some);
+      Choice choice = in_full(shape, bits, fitted(problem, room, free.layout, effort), for_some);
       choice.found.moves += free.moves;
       if (!best || choice.found.cost.total_s < best->found.cost.total_s) best = std::move(choice);
     }
@@ -144,34 +145,59 @@ class Chooser {
   }
 
   /// The problem of all devices, with a layout found among those kept.
-  Choice in_full(const Shape& shape, const Coding& gradient, Found found,
-                 const std::vector<int>& kept) const {
+  Choice in_full(const Shape& shape, const Bits& bits, Found found, const std::vector<int>& kept) const {
     for (int& device : found.layout.device) device = kept[static_cast<size_t>(device)];
-    return {shape,
-            make_problem(request_.job, pairs_, speed_, shape, request_.codings, gradient, request_.overlap),
+    return {shape, make_problem(request_.job, pairs_, speed_, shape, bits, request_.overlap),
             std::move(found)};
   }
 
-  /// With the coding of gradients that suits the layout that is found.
-  Choice with_gradients(const Shape& shape, const Effort& effort) const {
+  /// With the codings that suit the layout that is found.
+  Choice with_codings(const Shape& shape, const Effort& effort) const {
     std::optional<Choice> best;
     // Codings change how the exchange weighs against the rest, so each has a search; a lone replica needs
     // one.
     const size_t count = shape.replicas == 1 ? 1 : request_.codings.gradient.size();
     const bool rough = effort.share == 0;  // the fewest bits stand for all
     for (size_t k = rough ? count - 1 : 0; k < count; ++k) {
-      const Coding& gradient = request_.codings.gradient[k];
+      Bits bits = request_.codings.fewest();
+      bits.gradient = request_.codings.gradient[k];
       Effort part = effort;
       part.budget_s /= static_cast<double>(count);
       part.share /= static_cast<double>(count);
-      std::optional<Choice> choice = choice_of(shape, gradient, part);
+      std::optional<Choice> choice = choice_of(shape, bits, part);
       if (!choice) break;
+      if (!rough) with_activations(*choice, bits, part);
       // More bits where fewer gain nothing.
-      if (!best || choice->found.cost.total_s < best->found.cost.total_s * (1 - 1e-3))
-        best = std::move(choice);
+      if (!best || choice->found.cost.total_s < best->found.cost.total_s * kGain) best = std::move(choice);
     }
     if (!best) too_little_memory(shape);
     return *best;
+  }
+
+  /// A layout was found for the fewest bits between stages. On it the most bits that are as fast are taken;
+  /// where packing costs more than it saves, those have a search of their own.
+  void with_activations(Choice& choice, Bits bits, const Effort& effort) const {
+    if (choice.shape.stages == 1) return;
+    const double before = choice.found.cost.total_s;
+    double least = before;
+    std::vector<Choice> others;
+    for (const auto& [forward, backward] : request_.codings.activations) {
+      Choice& other = others.emplace_back(choice);
+      other.problem.forward = forward;
+      other.problem.backward = backward;
+      other.found.cost = evaluate(other.problem, other.found.layout);
+      least = std::min(least, other.found.cost.total_s);
+    }
+    for (Choice& other : others) {
+      if (other.found.cost.total_s * kGain > least) continue;
+      choice = std::move(other);
+      break;
+    }
+    if (choice.found.cost.total_s >= before * kGain) return;
+    bits.forward = choice.problem.forward;
+    bits.backward = choice.problem.backward;
+    const std::optional<Choice> again = choice_of(choice.shape, bits, effort);
+    if (again && again->found.cost.total_s < choice.found.cost.total_s) choice = *again;
   }
 
   /// "4 stages x 1 replica: 4 devices need 17 GB or more, and 2 have as much".
@@ -283,7 +309,7 @@ class Chooser {
   /// Compute alone, on the fastest device, and nothing sent.
   double least_cost(const Shape& shape) const {
     const double fastest_device = *std::max_element(speed_.begin(), speed_.end());
-    const Problem problem = make_problem(request_.job, Pairs(), speed_, shape, {}, {}, true);
+    const Problem problem = make_problem(request_.job, Pairs(), speed_, shape, {}, true);
     double sum = 0, slowest = 0;
     for (const StageWork& work : problem.work) {
       sum += work.forward_s + work.backward_s;
@@ -308,7 +334,7 @@ class Chooser {
     for (size_t k = 0; k < std::min(kGrids, best.size()); ++k) {
       for (const Shape& shape : shapes) {
         if (shape.stages != best[k].shape.stages || shape.replicas != best[k].shape.replicas) continue;
-        all.push_back({shape, 0, with_gradients(shape, {.seed = request_.effort.seed, .share = 0})});
+        all.push_back({shape, 0, with_codings(shape, {.seed = request_.effort.seed, .share = 0})});
       }
     }
     std::stable_sort(all.begin(), all.end(), [](const Rough& a, const Rough& b) {
@@ -331,7 +357,7 @@ class Chooser {
       // Among many, four micro-batches for each stage stand for all numbers of them.
       if (!few && !request_.micro_batches && rough.shape.micro_batches != usual_micro_batches(rough.shape))
         continue;
-      rough.choice = with_gradients(rough.shape, {.seed = request_.effort.seed, .share = rough_share});
+      rough.choice = with_codings(rough.shape, {.seed = request_.effort.seed, .share = rough_share});
       best_cost = std::min(best_cost, rough.choice.found.cost.total_s);
     }
     std::erase_if(all, [](const Rough& rough) { return rough.choice.found.layout.device.empty(); });
@@ -343,9 +369,9 @@ class Chooser {
     Choice best = all.front().choice;
     if (!few) all = with_all_micro_batches(all, shapes);
     for (size_t k = 0; k < std::min(kRefined, all.size()); ++k) {
-      Choice choice = with_gradients(all[k].shape, {.seed = request_.effort.seed,
-                                                    .budget_s = budget(1.0 / kRefined),
-                                                    .share = request_.effort.share / kRefined});
+      Choice choice = with_codings(all[k].shape, {.seed = request_.effort.seed,
+                                                  .budget_s = budget(1.0 / kRefined),
+                                                  .share = request_.effort.share / kRefined});
       if (choice.found.cost.total_s < best.found.cost.total_s) best = std::move(choice);
     }
     return best;

@@ -10,8 +10,8 @@ struct Choice {
   Found found{};
 };
 
-/// The best of all shapes that the request leaves open: stages, replicas, micro-batches and the coding of
-/// gradients, each with its best layout. Throws ConfigError where there is none.
+/// The best of all shapes that the request leaves open: stages, replicas, micro-batches and codings, each
+/// with its best layout. Throws ConfigError where there is none.
 Choice choose(const Request& request);
 
 /// Bytes of each device; 0: not known.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "syncopate/base/error.h"
 #include "syncopate/sim/measured_for.h"
@@ -89,27 +90,36 @@ std::vector<Memory> memory_of(const Job& job, const std::vector<int>& split, int
 
 Codings codings(const std::optional<sim::Profile>& profile, int forward_bits, int backward_bits,
                 int gradient_bits) {
-  const std::vector<std::pair<int, Coding>> known{{32, {}},
-                                                  {16, {"fp16", 16, kCodingSecondsPerGb}},
-                                                  {8, {"int8", 8.06, kCodingSecondsPerGb}},
-                                                  {4, {"int4", 4.25, kCodingSecondsPerGb}}};
-  const auto from = [&](int least) {
-    std::vector<Coding> all;
-    for (const auto& [bits, coding] : known) {
-      if (bits < least) continue;
-      all.push_back(coding);
-      if (!profile) continue;
-      for (const sim::CodecSpeed& speed : profile->codecs) {
-        if (speed.name == coding.name) all.back().s_per_gb = (speed.encode_s + speed.decode_s) * 1e9 / kBytes;
-      }
+  const auto with = [&](const char* codec, int bits, double of_scales) {
+    Coding coding{codec, bits + of_scales, bits == 32 ? 0 : kCodingSecondsPerGb};
+    if (!profile) return coding;
+    for (const sim::CodecSpeed& speed : profile->codecs) {
+      if (speed.name == coding.name) coding.s_per_gb = (speed.encode_s + speed.decode_s) * 1e9 / kBytes;
     }
-    return all;
+    return coding;
   };
-  return {from(forward_bits), from(backward_bits), from(gradient_bits)};
+  // A step for every channel of a micro-batch, two bytes: with a few hundred rows a twentieth of a bit.
+  const auto activation = [&](int bits) {
+    return bits > 8 ? with(bits == 32 ? "none" : "fp16", bits, 0)
+                    : with(bits > 4 ? "int8" : "int4", bits, 0.05);
+  };
+  Codings all{.activations = {}, .gradient = {}};
+  const int either = std::max(forward_bits, backward_bits), few = std::min(forward_bits, backward_bits);
+  for (const int bits : {32, 16, 8}) {
+    if (bits >= either) all.activations.emplace_back(activation(bits), activation(bits));
+  }
+  // Codecs of few bits have a number for each direction; the others one for both.
+  if (either <= 8 && few < 8)
+    all.activations.emplace_back(activation(forward_bits), activation(backward_bits));
+  for (const auto& [bits, codec, of_scales] :
+       {std::tuple{32, "none", 0.0}, {16, "fp16", 0.0}, {8, "int8", 0.06}, {4, "int4", 0.25}}) {
+    if (bits >= gradient_bits) all.gradient.push_back(with(codec, bits, of_scales));
+  }
+  return all;
 }
 
 Problem make_problem(const Job& job, const Pairs& pairs, const std::vector<double>& speed, const Shape& shape,
-                     const Codings& codings, const Coding& gradient, bool overlap) {
+                     const Bits& bits, bool overlap) {
   const std::vector<int> split = split_layers(job, shape.stages);
   const double examples = job.examples() / shape.replicas / shape.micro_batches;
   const StageWork all = job.work(examples);
@@ -117,9 +127,9 @@ Problem make_problem(const Job& job, const Pairs& pairs, const std::vector<doubl
                   .replicas = shape.replicas,
                   .pairs = pairs,
                   .speed = speed,
-                  .gradient = gradient,
-                  .forward = codings.forward,
-                  .backward = codings.backward,
+                  .gradient = bits.gradient,
+                  .forward = bits.forward,
+                  .backward = bits.backward,
                   .micro_batches = shape.micro_batches,
                   .overlap = overlap};
   double parameters_of_all = 0, largest_gb = 0;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "syncopate/plan/problem.h"
@@ -51,15 +52,24 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// How links may pack numbers.
-struct Codings {
-  std::vector<Coding> forward{Coding{}}, backward{Coding{}}, gradient{Coding{}};
+/// How numbers travel: one coding for all activations, one for their gradients, one for gradients of weights,
+/// as `train` has them.
+struct Bits {
+  Coding forward{}, backward{}, gradient{};
 };
-/// Those of at least so many bits, with what packing costs where the profile knows it.
+/// What there is to choose from, the most bits first.
+struct Codings {
+  std::vector<std::pair<Coding, Coding>> activations{{}};  ///< forward and backward
+  std::vector<Coding> gradient{{}};
+  /// The fewest bits of each.
+  Bits fewest() const { return {activations.back().first, activations.back().second, gradient.back()}; }
+};
+/// Those of at least so many bits that the activation codecs and `--codec` have (32 and 16 go both ways
+/// alike), with what packing costs where the profile knows it.
 Codings codings(const std::optional<sim::Profile>& profile, int forward_bits, int backward_bits,
                 int gradient_bits);
 
 Problem make_problem(const Job& job, const Pairs& pairs, const std::vector<double>& speed, const Shape& shape,
-                     const Codings& codings, const Coding& gradient, bool overlap);
+                     const Bits& bits, bool overlap);
 
 }  // namespace syncopate::plan

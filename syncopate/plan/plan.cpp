@@ -12,47 +12,6 @@ namespace {
 constexpr int kRandomLayouts = 2000;
 constexpr int kShuffles = 100;
 
-/// As much precision as leaves a cut as fast: what is not the slowest link has time to spare, forward first.
-void relax(Plan& plan) {
-  const Problem& problem = plan.problem;
-  for (int stage = 0; stage + 1 < problem.stages; ++stage) {
-    const double gb = problem.cut_gb[static_cast<size_t>(stage)];
-    struct Way {
-      const Pair* pair;
-      const Coding* coding;
-      double busy(const Coding& with, double gb) const { return busy_s(with, gb, pair->s_per_gb); }
-      double through(const Coding& with, double gb) const { return pair->delay_s + busy(with, gb); }
-    };
-    std::vector<Way> there, back;
-    double slowest = 0, busiest_there = 0, busiest_back = 0;
-    for (int replica = 0; replica < problem.replicas; ++replica) {
-      const int here = plan.layout.at(stage, replica), next = plan.layout.at(stage + 1, replica);
-      const Pair &on = problem.pairs.at(here, next), &home = problem.pairs.at(next, here);
-      there.push_back({&on, &fastest(problem.forward, on.s_per_gb)});
-      back.push_back({&home, &fastest(problem.backward, home.s_per_gb)});
-      slowest = std::max(slowest, there.back().through(*there.back().coding, gb) +
-                                      back.back().through(*back.back().coding, gb));
-      busiest_there = std::max(busiest_there, there.back().busy(*there.back().coding, gb));
-      busiest_back = std::max(busiest_back, back.back().busy(*back.back().coding, gb));
-    }
-    // A message and its answer are waited for together: what one direction takes, the other no longer has.
-    const auto relaxed = [&](Way& way, const Way& other, const std::vector<Coding>& choices, double busiest) {
-      for (const Coding& coding : choices) {
-        if (coding.bits > way.coding->bits && way.busy(coding, gb) <= busiest &&
-            way.through(coding, gb) + other.through(*other.coding, gb) <= slowest)
-          way.coding = &coding;
-      }
-      return *way.coding;
-    };
-    plan.forward.emplace_back();
-    plan.backward.emplace_back();
-    for (size_t k = 0; k < there.size(); ++k) {
-      plan.forward.back().push_back(relaxed(there[k], back[k], problem.forward, busiest_there));
-      plan.backward.back().push_back(relaxed(back[k], there[k], problem.backward, busiest_back));
-    }
-  }
-}
-
 std::vector<Traffic> traffic_of(const Plan& plan) {
   std::vector<Traffic> all;
   const Problem& problem = plan.problem;
@@ -60,11 +19,10 @@ std::vector<Traffic> traffic_of(const Plan& plan) {
     for (int replica = 0; replica < problem.replicas; ++replica) {
       const int here = plan.layout.at(stage, replica);
       if (stage + 1 < problem.stages) {
-        const auto s = static_cast<size_t>(stage), r = static_cast<size_t>(replica);
-        const double bytes = problem.cut_gb[s] * 1e9 * problem.micro_batches;
+        const double bytes = problem.cut_gb[static_cast<size_t>(stage)] * 1e9 * problem.micro_batches;
         const int next = plan.layout.at(stage + 1, replica);
-        all.push_back({here, next, bytes * plan.forward[s][r].bits / 32});
-        all.push_back({next, here, bytes * plan.backward[s][r].bits / 32});
+        all.push_back({here, next, bytes * problem.forward.bits / 32});
+        all.push_back({next, here, bytes * problem.backward.bits / 32});
       }
       for (int other = 0; other < problem.replicas; ++other) {
         if (other == replica) continue;
@@ -74,15 +32,6 @@ std::vector<Traffic> traffic_of(const Plan& plan) {
         all.push_back({here, plan.layout.at(stage, other), 2 * bytes / problem.replicas, true});
       }
     }
-  }
-  return all;
-}
-
-std::vector<std::vector<double>> bits_of(const std::vector<std::vector<Coding>>& cuts) {
-  std::vector<std::vector<double>> all;
-  for (const std::vector<Coding>& cut : cuts) {
-    all.emplace_back();
-    for (const Coding& coding : cut) all.back().push_back(coding.bits);
   }
   return all;
 }
@@ -99,8 +48,8 @@ double played_out(const Plan& plan) {
   profile.layers = job.layers;
   sim::Pipeline pipeline{.micro_batches = plan.shape.micro_batches,
                          .micro_batch = job.examples() / replicas / plan.shape.micro_batches,
-                         .forward_bits = bits_of(plan.forward),
-                         .backward_bits = bits_of(plan.backward),
+                         .forward_bits = plan.problem.forward.bits,
+                         .backward_bits = plan.problem.backward.bits,
                          .gradient_bits = plan.problem.gradient.bits,
                          .gpipe = true};
   for (int stage = 0; stage < plan.shape.stages; ++stage) {
@@ -136,7 +85,6 @@ Plan make_plan(const Request& request) {
   plan.moves = choice.found.moves;
   plan.split = split_layers(request.job, plan.shape.stages);
   plan.memory = memory_of(request.job, plan.split, plan.shape.replicas, plan.shape.micro_batches);
-  relax(plan);
   plan.traffic = traffic_of(plan);
   plan.random_s = random_cost(plan.problem, kRandomLayouts, request.effort.seed);
   plan.region_blind_s = region_blind_cost(plan.problem, request.topology, kShuffles, request.effort.seed);

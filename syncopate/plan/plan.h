@@ -13,7 +13,8 @@ namespace syncopate::plan {
 
 struct Request {
   network::Topology topology{};
-  double scale = 1;  ///< as the topology was scaled; for the record
+  std::string cluster{};  ///< the file or preset that it was loaded from, for the record; empty: neither
+  double scale = 1;       ///< as the topology was scaled; for the record
   Job job{};
   bool published = false;  ///< DT-FM's cost: links as means of both directions
   std::optional<int> stages{}, replicas{}, micro_batches{};
@@ -38,8 +39,6 @@ struct Plan {
   Cost cost{};
   std::vector<int> split{};  ///< the first layer of each stage
   std::vector<Memory> memory{};
-  /// The coding of each cut (replica by replica): as many bits as leave the iteration as fast.
-  std::vector<std::vector<Coding>> forward{}, backward{};
   std::vector<Traffic> traffic{};
   double random_s = 0;        ///< mean of 2,000 random layouts
   double region_blind_s = 0;  ///< mean over shuffled hosts, pairs and order the best

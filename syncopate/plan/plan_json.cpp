@@ -21,16 +21,6 @@ double rounded(double value) {
 
 Json known(double value) { return value > 0 ? Json(rounded(value)) : Json(nullptr); }
 
-Json bits_of(const std::vector<std::vector<Coding>>& cuts) {
-  Json all = Json::array();
-  for (const std::vector<Coding>& cut : cuts) {
-    Json bits = Json::array();
-    for (const Coding& coding : cut) bits.push_back(std::floor(coding.bits));
-    all.push_back(std::move(bits));
-  }
-  return all;
-}
-
 Json memory_of(const std::vector<Memory>& stages) {
   Json all = Json::array();
   for (const Memory& memory : stages) {
@@ -60,7 +50,8 @@ Json links_of(const Plan& plan) {
 
 Json to_json(const Plan& plan) {
   const network::Topology& topology = plan.request.topology;
-  Json stages = Json::array(), hosts = Json::array(), devices = Json::array(), layers = Json::array();
+  Json stages = Json::array(), hosts = Json::array(), devices = Json::array(), layers = Json::array(),
+       cut = Json::array();
   for (int stage = 0; stage < plan.layout.stages; ++stage) {
     Json row = Json::array();
     for (int replica = 0; replica < plan.layout.replicas; ++replica)
@@ -69,12 +60,14 @@ Json to_json(const Plan& plan) {
     const size_t s = static_cast<size_t>(stage);
     const int end = s + 1 < plan.split.size() ? plan.split[s + 1] : plan.request.job.depth();
     layers.push_back({plan.split[s], end});
+    cut.push_back(end - plan.split[s]);
   }
   for (const network::Host& host : topology.hosts())
     hosts.push_back({{"name", host.name}, {"region", host.region}, {"devices", host.devices}});
   for (int device = 0; device < topology.devices(); ++device) devices.push_back(topology.host_of(device));
   Json json{{"format", "syncopate-placement-1"},
             {"network", topology.name()},
+            {"cluster", plan.request.cluster.empty() ? Json(nullptr) : Json(plan.request.cluster)},
             {"scale", plan.request.scale},
             {"cost", plan.request.published ? "published" : "full"},
             {"seed", plan.request.effort.seed},
@@ -87,13 +80,16 @@ Json to_json(const Plan& plan) {
             {"region_blind_s", rounded(plan.region_blind_s)},
             {"one_device_s", known(plan.one_device_s)},
             {"played_out_s", known(plan.played_out_s)},
+            {"schedule", "gpipe"},
             {"micro_batches", plan.shape.micro_batches}};
   if (plan.request.job.global_batch > 0) json["global_batch"] = plan.request.job.global_batch;
   if (!plan.request.job.name.empty()) json["model"] = plan.request.job.name;
   json["layers"] = std::move(layers);
+  // Sizes that stand for a model say nothing of its blocks.
+  json["cut"] = plan.request.job.profile ? std::move(cut) : Json(nullptr);
   json["bits"] = {{"gradient", std::floor(plan.problem.gradient.bits)},
-                  {"forward", bits_of(plan.forward)},
-                  {"backward", bits_of(plan.backward)}};
+                  {"forward", std::floor(plan.problem.forward.bits)},
+                  {"backward", std::floor(plan.problem.backward.bits)}};
   json["parts"] = {{"compute_s", rounded(plan.cost.compute_s)},
                    {"pipeline_s", rounded(plan.cost.pipeline_s)},
                    {"data_parallel_s", rounded(plan.cost.data_parallel_s)},

@@ -17,18 +17,6 @@ std::string seconds(double s) {
   return fmt::format("{:.2f} ms", 1e3 * s);
 }
 
-/// "4 to 8" of several.
-std::string range_of(const std::vector<std::vector<Coding>>& cuts) {
-  double least = 32, most = 0;
-  for (const auto& cut : cuts) {
-    for (const Coding& coding : cut) {
-      least = std::min(least, std::floor(coding.bits));
-      most = std::max(most, std::floor(coding.bits));
-    }
-  }
-  return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
-}
-
 std::string place_name(const network::Topology& topology, int device) {
   const network::Host& host = topology.hosts()[static_cast<size_t>(topology.host_of(device))];
   return host.devices > 1 ? fmt::format("{}:{}", host.name, device) : host.name;
@@ -116,8 +104,8 @@ std::string to_text(const Plan& plan) {
     if (used > 1) {
       text += "bits         ";
       if (plan.layout.stages > 1)
-        text += fmt::format(" activations {}, their gradients {};", range_of(plan.forward),
-                            range_of(plan.backward));
+        text += fmt::format(" activations {}, their gradients {};", std::floor(plan.problem.forward.bits),
+                            std::floor(plan.problem.backward.bits));
       if (plan.layout.replicas > 1)
         text += fmt::format(" gradients {}", std::floor(plan.problem.gradient.bits));
       if (text.back() == ';') text.pop_back();

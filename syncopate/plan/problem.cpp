@@ -61,12 +61,6 @@ double busy_s(const Coding& coding, double gb, double s_per_gb) {
   return gb * (coding.bits / 32 * s_per_gb + coding.s_per_gb);
 }
 
-const Coding& fastest(const std::vector<Coding>& codings, double s_per_gb) {
-  return *std::min_element(codings.begin(), codings.end(), [&](const Coding& a, const Coding& b) {
-    return busy_s(a, 1, s_per_gb) < busy_s(b, 1, s_per_gb);
-  });
-}
-
 Cost evaluate(const Problem& problem, const Layout& layout) {
   Cost cost;
   double fill_s = 0, slowest_work = 0, slowest_exchange = 0;
@@ -96,8 +90,8 @@ Cost evaluate(const Problem& problem, const Layout& layout) {
     for (int replica = 0; replica < problem.replicas; ++replica) {
       const Pair& there = problem.pairs.at(layout.at(stage, replica), layout.at(stage + 1, replica));
       const Pair& back = problem.pairs.at(layout.at(stage + 1, replica), layout.at(stage, replica));
-      const double busy_there = busy_s(fastest(problem.forward, there.s_per_gb), gb, there.s_per_gb);
-      const double busy_back = busy_s(fastest(problem.backward, back.s_per_gb), gb, back.s_per_gb);
+      const double busy_there = busy_s(problem.forward, gb, there.s_per_gb);
+      const double busy_back = busy_s(problem.backward, gb, back.s_per_gb);
       const double through = there.delay_s + busy_there + back.delay_s + busy_back;
       slowest = std::max(slowest, through);
       cost.mean_s += through / problem.replicas;

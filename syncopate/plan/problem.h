@@ -62,7 +62,7 @@ struct Problem {
   std::vector<double> cut_gb{};  ///< activations behind each stage but the last, of one replica's micro-batch
   std::vector<StageWork> work{};
   Coding gradient{};
-  std::vector<Coding> forward{Coding{}}, backward{Coding{}};  ///< of which each link takes the fastest
+  Coding forward{}, backward{};  ///< of every link between stages
   int micro_batches = 1;
   bool overlap = true;  ///< transfers run while devices compute
   /// What of a backward pass a gradient's exchange may hide behind: all but the last bucket's part.
@@ -92,8 +92,6 @@ struct Cost {
   double mean_s = 0;
 };
 
-/// Where it leads to `to`'s device, the coding for a link of `s_per_gb`: the one that is through first.
-const Coding& fastest(const std::vector<Coding>& codings, double s_per_gb);
 /// Seconds for which `gb` of fp32 keep a link busy, packing included.
 double busy_s(const Coding& coding, double gb, double s_per_gb);
 

@@ -134,6 +134,8 @@ spec::RunSpec alone(const spec::RunSpec& spec, int64_t batch, int rank) {
   one.strategy.name = "single";
   one.codec = {};
   one.comm = {};
+  one.pipeline = {};
+  one.activation = {};
   one.network = {};
   one.train.global_batch = batch;
   one.train.batch_size = 0;
@@ -168,10 +170,33 @@ std::string common_prefix(const std::vector<std::string>& names) {
   return dot == std::string::npos ? "" : prefix.substr(0, dot);
 }
 
-/// Times each layer by itself, forward and backward: the model cut at every place where a pipeline may cut
-/// it.
-std::vector<sim::LayerProfile> layers_of(parallel::Replica& replica, Watched& watched,
-                                         const tensor::Batch& batch) {
+/// As a pipeline may cut them: the first layer stays with the first block, the last one with the last.
+size_t block_of(size_t layer, const nn::Model& model) {
+  return std::min(layer == 0 ? 0 : layer - 1, static_cast<size_t>(model.blocks()) - 1);
+}
+
+std::vector<sim::LayerProfile> as_blocks(const std::vector<sim::LayerProfile>& layers,
+                                         const nn::Model& model) {
+  std::vector<sim::LayerProfile> blocks(static_cast<size_t>(model.blocks()));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const sim::LayerProfile& layer = layers[i];
+    sim::LayerProfile& block = blocks[block_of(i, model)];
+    const bool own = layers.size() < 3 ? i == 0 : i > 0 && i + 1 < layers.size();
+    if (own) block.name = layer.name;
+    block.share += layer.share;
+    block.parameters += layer.parameters;
+    block.activation_bytes += layer.activation_bytes;
+    block.output_bytes = layer.output_bytes;
+    block.channels = layer.channels;
+  }
+  return blocks;
+}
+
+/// Times each layer by itself, forward and backward: the model cut at every place where it has one. Says of
+/// each parameter which block it belongs to.
+std::vector<sim::LayerProfile> blocks_of(parallel::Replica& replica, Watched& watched,
+                                         const tensor::Batch& batch,
+                                         std::vector<sim::ParameterProfile>& parameters) {
   nn::Model& model = replica.model;
   const auto depth = static_cast<size_t>(model.depth());
   std::vector<sim::LayerProfile> layers(depth);
@@ -196,6 +221,7 @@ std::vector<sim::LayerProfile> layers_of(parallel::Replica& replica, Watched& wa
       forward[i] = watch.seconds();
       layers[i].activation_bytes = std::max(0.0, allocated() - before) / examples;
       layers[i].output_bytes = 4 * static_cast<double>(out[i].numel()) / examples;
+      layers[i].channels = out[i].dim() > 1 ? out[i].size(out[i].dim() == 4 ? 1 : -1) : 0;
     }
     for (size_t i = depth; i-- > 0;) {
       watched.restart();
@@ -217,13 +243,20 @@ std::vector<sim::LayerProfile> layers_of(parallel::Replica& replica, Watched& wa
     for (size_t k = 0; k < entries.size(); ++k) {
       if (layer_of[k] != static_cast<int>(i)) continue;
       layers[i].parameters += entries[k].size;
+      parameters[k].layer = static_cast<int64_t>(block_of(i, model));
       names.push_back(entries[k].name);
     }
     const std::string prefix = common_prefix(names);
     layers[i].name = prefix.empty() ? fmt::format("layer {}", i) : prefix;
     layers[i].share = median(seconds[i]) / sum;
   }
-  return layers;
+  return as_blocks(layers, model);
+}
+
+/// Of the rows that would travel, those that are no padding.
+double real_share(const tensor::Batch& batch) {
+  const auto mask = batch.fields.find("attention_mask");
+  return mask == batch.fields.end() ? 1 : mask->second.to(at::kDouble).mean().item<double>();
 }
 
 sim::BatchTime time_of(const std::vector<record::StepRecord>& steps, int64_t batch) {
@@ -243,7 +276,7 @@ sim::BatchTime time_of(const std::vector<record::StepRecord>& steps, int64_t bat
 }  // namespace
 
 int64_t batch_of_worker(const spec::RunSpec& spec) {
-  return std::max<int64_t>(1, spec.examples_per_step() / std::max<int64_t>(1, spec.comm.workers));
+  return std::max<int64_t>(1, spec.examples_per_step() / std::max<int64_t>(1, spec.replicas()));
 }
 
 sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
@@ -251,6 +284,11 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
   const int64_t asked = batch_of_worker(spec);
   std::vector<int64_t> batches = options.batches;
   if (batches.empty()) batches = {std::max<int64_t>(1, asked / 2), asked, 2 * asked};
+  if (options.batches.empty() && spec.pipeline.stages > 1) {
+    // What a stage computes on at a time.
+    const int64_t micro = std::max<int64_t>(1, asked / (spec.train.accumulate * spec.micro_batches()));
+    batches = {micro, 2 * micro, asked};
+  }
   std::sort(batches.begin(), batches.end());
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   if (batches.front() < 1) throw ConfigError("a batch must have 1 example or more, got {}", batches.front());
@@ -319,7 +357,10 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
     }
     if (options.together) options.together();
     tell_progress("layers");
-    profile.layers = layers_of(replica, *watched, last);
+    profile.layers = blocks_of(replica, *watched, last, profile.parameters);
+    profile.real_share = real_share(last);
+    for (const auto& [name, table] : replica.model.tied())
+      profile.tied_bytes += static_cast<double>(table.nbytes());
   }
   if (options.together) options.together();
   ++done;

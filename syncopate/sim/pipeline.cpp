@@ -16,13 +16,6 @@ void check_pipeline(const Pipeline& pipeline, const network::Topology& topology)
     throw ConfigError("a pipeline needs one stage and one device or more");
   if (pipeline.micro_batches < 1 || !(pipeline.micro_batch > 0))
     throw ConfigError("a pipeline needs one micro-batch with an example or more");
-  for (const auto& bits : {pipeline.forward_bits, pipeline.backward_bits}) {
-    const bool all = bits.size() + 1 == pipeline.stages.size() &&
-                     std::all_of(bits.begin(), bits.end(), [&](const std::vector<double>& cut) {
-                       return cut.size() == pipeline.stages.front().size();
-                     });
-    if (!bits.empty() && !all) throw ConfigError("a pipeline's bits need a number for each cut and replica");
-  }
   std::set<int> seen;
   for (const auto& stage : pipeline.stages) {
     if (stage.size() != pipeline.stages.front().size())
@@ -138,9 +131,8 @@ class Player {
     // What crosses each cut, by micro-batch: activations on, their gradients back.
     std::vector<std::vector<int>> on(depth_ - 1), back(depth_ - 1);
     for (size_t cut = 0; cut + 1 < depth_; ++cut) {
-      const auto bytes = [&](const std::vector<std::vector<double>>& bits) {
-        const double each = bits.empty() ? pipeline_.activation_bits : bits[cut][replica];
-        return std::max(1.0, stages_[cut].output_bytes * pipeline_.micro_batch * each / 32);
+      const auto bytes = [&](double bits) {
+        return std::max(1.0, stages_[cut].output_bytes * pipeline_.micro_batch * bits / 32);
       };
       for (size_t micro = 0; micro < many; ++micro) {
         on[cut].push_back(

@@ -16,11 +16,9 @@ struct Pipeline {
   std::vector<size_t> layers{};  ///< of the profile in each stage; empty: as evenly as their times allow
   int64_t micro_batches = 1;     ///< of each pipeline, in an iteration
   double micro_batch = 1;        ///< examples
-  double activation_bits = 32;   ///< per number, between stages
-  /// The same by cut and replica, activations and their gradients; empty: activation_bits everywhere.
-  std::vector<std::vector<double>> forward_bits{}, backward_bits{};
-  double gradient_bits = 32;  ///< per number, between replicas of a stage
-  bool gpipe = false;         ///< all forward passes first, instead of one forward, one backward
+  double forward_bits = 32, backward_bits = 32;  ///< per number, between stages: activations, their gradients
+  double gradient_bits = 32;                     ///< per number, between replicas of a stage
+  bool gpipe = false;  ///< all forward passes first, instead of one forward, one backward
 };
 
 struct PipelinePrediction {

@@ -76,6 +76,7 @@ void check_profile(const Profile& profile) {
     }
   }
   if (profile.workers < 1) refuse("was measured with fewer than 1 worker");
+  if (!(profile.real_share > 0 && profile.real_share <= 1)) refuse("has a share of real rows that is none");
 }
 
 }  // namespace
@@ -115,13 +116,15 @@ Json to_json(const Profile& profile) {
     parameters.push_back({{"name", parameter.name},
                           {"shape", parameter.shape},
                           {"ready", parameter.ready},  // NaN becomes null
-                          {"rows", parameter.rows}});
+                          {"rows", parameter.rows},
+                          {"layer", parameter.layer}});
   }
   for (const LayerProfile& layer : profile.layers) {
     layers.push_back({{"name", layer.name},
                       {"share", layer.share},
                       {"parameters", layer.parameters},
                       {"output_bytes", layer.output_bytes},
+                      {"channels", layer.channels},
                       {"activation_bytes", layer.activation_bytes}});
   }
   for (const CodecSpeed& codec : profile.codecs) {
@@ -139,6 +142,8 @@ Json to_json(const Profile& profile) {
           {"threads", profile.threads},
           {"cores", profile.cores},
           {"training_examples", profile.training_examples},
+          {"real_share", profile.real_share},
+          {"tied_bytes", profile.tied_bytes},
           {"times", times},
           {"parameters", parameters},
           {"layers", layers},
@@ -166,6 +171,8 @@ Profile profile_from_json(const Json& json) {
   take(json, "threads", profile.threads);
   take(json, "cores", profile.cores);
   take(json, "training_examples", profile.training_examples);
+  take(json, "real_share", profile.real_share);
+  take(json, "tied_bytes", profile.tied_bytes);
   for (const Json& item : json.at("times")) {
     BatchTime& time = profile.times.emplace_back();
     time.batch = item.at("batch").get<int64_t>();
@@ -182,6 +189,7 @@ Profile profile_from_json(const Json& json) {
     parameter.shape = item.at("shape").get<std::vector<int64_t>>();
     take(item, "ready", parameter.ready);
     take(item, "rows", parameter.rows);
+    take(item, "layer", parameter.layer);
   }
   for (const Json& item : json.value("layers", Json::array())) {
     LayerProfile& layer = profile.layers.emplace_back();
@@ -189,6 +197,7 @@ Profile profile_from_json(const Json& json) {
     take(item, "share", layer.share);
     take(item, "parameters", layer.parameters);
     take(item, "output_bytes", layer.output_bytes);
+    take(item, "channels", layer.channels);
     take(item, "activation_bytes", layer.activation_bytes);
   }
   for (const Json& item : json.value("codecs", Json::array())) {

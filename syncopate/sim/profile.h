@@ -18,6 +18,7 @@ struct ParameterProfile {
       std::numeric_limits<double>::quiet_NaN();  ///< when: a share of the backward pass; NaN: not known
   double rows =
       0;  ///< of an embedding table exchanged by rows: rows that an example of the batch adds; 0: dense
+  int64_t layer = -1;  ///< of Profile::layers; -1: not known
   int64_t elements() const;
 };
 
@@ -30,12 +31,14 @@ struct BatchTime {
   int64_t peak_memory = 0;  ///< bytes of the process; 0: not known
 };
 
-/// A stretch of the model that a pipeline may not cut, in the order of the forward pass.
+/// A stretch of the model that a pipeline may not cut, in the order of the forward pass: a block, the first
+/// one with what comes before it, the last one with what comes behind it.
 struct LayerProfile {
   std::string name{};
   double share = 0;             ///< of the time of forward and backward
   int64_t parameters = 0;       ///< elements
-  double output_bytes = 0;      ///< fp32, per example: what a cut behind it would send
+  double output_bytes = 0;      ///< fp32, per example, padding included: what a cut behind it would send
+  int64_t channels = 0;         ///< of these: a row has so many numbers; 0: not known
   double activation_bytes = 0;  ///< per example, kept for the backward pass; 0: not known
 };
 
@@ -65,6 +68,8 @@ struct Profile {
   std::vector<CodecSpeed> codecs{};
   LocalCosts local{};
   double training_examples = 0;  ///< in an epoch; 0: not known
+  double real_share = 1;         ///< of the rows (tokens) that a cut would send: the rest is padding
+  double tied_bytes = 0;         ///< tables of the first layer that the last one reads, too
 
   int64_t elements() const;
   /// A step at any batch size: between the measured ones, and beyond them, on straight lines.

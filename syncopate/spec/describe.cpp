@@ -266,7 +266,9 @@ void RunSpec::Network::describe(Fields& fields) {
            "network")
       .takes("FILE|PRESET");
   fields
-      .add("hosts", hosts, "hosts of the network that take part (default: taken from its regions in turn)",
+      .add("hosts", hosts,
+           "hosts of the network that take part; b:2 is two devices of b (default: taken from its regions in "
+           "turn)",
            "hosts")
       .takes("A,B,...");
   fields.add("scale", scale, "divide all bandwidths of the network by this", "scale");

@@ -4,6 +4,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/spec/run_spec.h"
 
 namespace syncopate::spec {
 
@@ -83,6 +84,12 @@ std::vector<std::string> settings_of_task(const std::string& task) {
   if (const auto own = family.own_settings.find(task); own != family.own_settings.end())
     settings.insert(settings.end(), own->second.begin(), own->second.end());
   return settings;
+}
+
+bool examples_come_back(const RunSpec& spec) {
+  if (task_family(spec.task.name).drawn.empty()) return true;
+  const std::vector<std::string> heeded = settings_of_task(spec.task.name);
+  return !spec.task.augment && std::find(heeded.begin(), heeded.end(), "task.augment") != heeded.end();
 }
 
 std::vector<std::string> task_names() {

@@ -9,6 +9,8 @@
 // The paper half of the tasks; tasks/setup.h has the other.
 namespace syncopate::spec {
 
+struct RunSpec;
+
 /// A family of tasks: the same kind of examples, model and score.
 struct TaskFamily {
   std::string_view name;
@@ -30,6 +32,8 @@ const std::vector<TaskFamily>& task_families();
 const TaskFamily& task_family(std::string_view task);  ///< throws ConfigError with a suggestion
 /// Those of its family and its own.
 std::vector<std::string> settings_of_task(const std::string& task);
+/// Whether an example is the same text or image in every epoch: nothing of it is drawn anew.
+bool examples_come_back(const RunSpec& spec);
 std::vector<std::string> task_names();
 std::vector<std::string> model_names();  ///< presets of all families
 

@@ -174,7 +174,7 @@ void require_activation(const RunSpec& spec) {
   const TaskFamily& family = task_family(spec.task.name);
   const std::vector<std::string> heeded = settings_of_task(spec.task.name);
   const bool may_stop = std::find(heeded.begin(), heeded.end(), "task.augment") != heeded.end();
-  if (codec.remembers && !family.drawn.empty() && !(may_stop && !spec.task.augment)) {
+  if (codec.remembers && !examples_come_back(spec)) {
     throw ConfigError(
         "--activation-codec {} needs examples that come back as they were, and {} of {} are drawn anew in "
         "every "

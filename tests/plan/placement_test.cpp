@@ -155,47 +155,31 @@ TEST(Placement, RefusesMoreReplicasThanCanBePaired) {
                {"1024 replicas at most, got 1028"});
 }
 
-TEST(Placement, SaysWhichBitsGiveItsTime) {
-  // Replicas 0 and 1 are slow one way each, so neither has time to spare; replica 2 has.
-  const network::Link slow{.gbit = 0.1}, fast{.gbit = 1}, faster{.gbit = 10}, never{.gbit = 0.001};
-  std::vector<network::Host> hosts;
-  for (const char* name : {"a", "b", "e", "c", "d", "f"})
-    hosts.push_back({.name = std::string(name), .region = std::string("r")});
-  std::vector<network::Link> links(36, never);
-  const auto set = [&](size_t from, size_t to, const network::Link& link) { links[6 * from + to] = link; };
-  set(0, 3, slow);
-  set(3, 0, fast);
-  set(1, 4, fast);
-  set(4, 1, slow);
-  set(2, 5, faster);
-  set(5, 2, faster);
-  Request request = request_of({"ways", hosts, links}, job_from_figures(0, 3, 0, 2), 2, 3);
-  request.micro_batches = 1;
-  request.codings = codings({}, 4, 4, 32);
-  const Plan plan = make_plan(request);
-  ASSERT_EQ(plan.forward.size(), 1U);
-  const auto slowest = [&](const std::vector<Coding>& forward, const std::vector<Coding>& backward) {
-    double most = 0;
-    for (int replica = 0; replica < 3; ++replica) {
-      const auto k = static_cast<size_t>(replica);
-      const int here = plan.layout.at(0, replica), next = plan.layout.at(1, replica);
-      most = std::max(
-          most, busy_s(forward[k], plan.problem.cut_gb[0], plan.problem.pairs.at(here, next).s_per_gb) +
-                    busy_s(backward[k], plan.problem.cut_gb[0], plan.problem.pairs.at(next, here).s_per_gb));
-    }
-    return most;
+TEST(Placement, OneNumberOfBitsForAllCutsAndTheMostThatAreAsFast) {
+  const auto of = [](double gbit, double compute_s) {
+    Request request =
+        request_of(uniform({0, 0, 0, 0}, {.gbit = gbit}), job_from_figures(0.001, 0.1, compute_s, 4), 4, 1);
+    request.micro_batches = 8;
+    request.codings = codings({}, 4, 8, 8);
+    return make_plan(request);
   };
-  EXPECT_NEAR(slowest(plan.forward[0], plan.backward[0]), plan.cost.pipeline_s, 1e-9);
-  EXPECT_NEAR(plan.cost.total_s, plan.cost.pipeline_s, 1e-9);
-  int relaxed = 0;
-  for (size_t k = 0; k < 3; ++k) {
-    relaxed += plan.forward[0][k].bits > 5 ? 1 : 0;
-    std::vector<Coding> more = plan.forward[0];
-    if (more[k].bits == 32) continue;
-    more[k] = Coding{};
-    EXPECT_GT(slowest(more, plan.backward[0]), 1.1 * plan.cost.pipeline_s) << k;
-  }
-  EXPECT_EQ(relaxed, 1);
+  const auto bits = [](const Plan& plan) {
+    const auto json = to_json(plan).at("bits");
+    return std::pair{json.at("forward").get<int>(), json.at("backward").get<int>()};
+  };
+  // A wire of which a tenth would do, one that is always too slow, and one that is faster than packing.
+  const Plan slow = of(0.01, 1), fast = of(1000, 1), packing = of(60, 0.001);
+  EXPECT_EQ(bits(slow), (std::pair{4, 8}));
+  EXPECT_EQ(bits(packing), (std::pair{32, 32}));
+  EXPECT_EQ(bits(fast), (std::pair{32, 32}));
+  EXPECT_NEAR(evaluate(slow.problem, slow.layout).total_s, slow.cost.total_s, 1e-12);
+  Problem whole = slow.problem;
+  whole.forward = whole.backward = {};
+  EXPECT_GT(evaluate(whole, slow.layout).total_s, 3 * slow.cost.total_s);
+  // Codecs of more than eight bits have the same number both ways.
+  for (const auto& [forward, backward] : codings({}, 4, 16, 8).activations)
+    EXPECT_EQ(forward.bits, backward.bits);
+  EXPECT_EQ(codings({}, 2, 6, 8).fewest().forward.name, "int4");
 }
 
 TEST(Placement, FullIsThePublishedCostOnlyWhereBothDirectionsAreAlike) {
@@ -209,7 +193,7 @@ TEST(Placement, FullIsThePublishedCostOnlyWhereBothDirectionsAreAlike) {
                                 links);
     const Job job = job_from_figures(1, 1, 0, 2);
     const auto cost = [&](const Pairs& pairs, const Shape& shape) {
-      return evaluate(make_problem(job, pairs, {1, 1}, shape, {}, {}, true),
+      return evaluate(make_problem(job, pairs, {1, 1}, shape, {}, true),
                       {shape.stages, shape.replicas, {0, 1}})
           .total_s;
     };

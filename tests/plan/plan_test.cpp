@@ -108,7 +108,7 @@ TEST(Plan, BoardAgreesWithTheCostAfterEveryExchange) {
     problem.hidden_share = 0.9;
     problem.overlap = overlap;
     for (size_t k = 0; k < problem.speed.size(); ++k) problem.speed[k] = 1 + 0.1 * static_cast<double>(k % 4);
-    problem.forward = codings({}, 4, 4, 4).forward;
+    problem.forward = codings({}, 4, 4, 4).fewest().forward;
     const Tables tables(problem);
     std::vector<int> places(15);
     std::iota(places.begin(), places.end(), 0);
@@ -206,7 +206,7 @@ TEST(Plan, FullCostIsThePublishedOneWithoutComputeAndCodecs) {
   const Problem theirs = published(symmetric_pairs(topology), 8, 8);
   const auto ours = [&](double compute_s, const Codings& codings) {
     return make_problem(job_from_figures(0.65 * 8, 0.4712 * 8, compute_s, 8), directed_pairs(topology), speed,
-                        {8, 8, 1}, codings, codings.gradient.back(), true);
+                        {8, 8, 1}, codings.fewest(), true);
   };
   const Problem same = ours(0, {}), working = ours(10, {}), coded = ours(0, codings({}, 4, 8, 8));
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -245,16 +245,18 @@ TEST(Plan, ChoosesStagesReplicasMicroBatchesAndBitsAsBruteForce) {
       for (int replicas = 1; stages * replicas <= 5; ++replicas) {
         for (int micro = 1; micro <= 8 * stages; micro *= 2) {
           for (const Coding& gradient : request.codings.gradient) {
-            least = std::min(least, least_of_all(make_problem(request.job, directed_pairs(request.topology),
-                                                              speed, {stages, replicas, micro},
-                                                              request.codings, gradient, true)));
+            for (const auto& [forward, backward] : request.codings.activations) {
+              least = std::min(least, least_of_all(make_problem(request.job, directed_pairs(request.topology),
+                                                                speed, {stages, replicas, micro},
+                                                                {forward, backward, gradient}, true)));
+            }
           }
         }
       }
     }
-    // Gradients keep more bits where fewer gain less than a thousandth.
+    // More bits are kept where fewer gain less than a thousandth, of gradients and of activations.
     EXPECT_GE(choice.found.cost.total_s, least * (1 - 1e-6)) << seed;
-    EXPECT_LE(choice.found.cost.total_s, least * (1 + 1.1e-3)) << seed;
+    EXPECT_LE(choice.found.cost.total_s, least * (1 + 2.1e-3)) << seed;
   }
 }
 

@@ -21,8 +21,9 @@ Profile sample() {
       {.batch = 8, .forward_s = 0.1, .backward_s = 0.2, .update_s = 0.05, .peak_memory = 100},
       {.batch = 16, .forward_s = 0.18, .backward_s = 0.36, .update_s = 0.05, .peak_memory = 140}};
   profile.parameters = {{.name = "a", .shape = {3, 4}, .ready = 0.25},
-                        {.name = "b", .shape = {5}, .rows = 2}};
-  profile.layers = {{.name = "body", .share = 1, .parameters = 17, .output_bytes = 8}};
+                        {.name = "b", .shape = {5}, .rows = 2, .layer = 0}};
+  profile.layers = {{.name = "body", .share = 1, .parameters = 17, .output_bytes = 8, .channels = 2}};
+  profile.real_share = 0.5;
   profile.codecs = {{.name = "int8", .encode_s = 1e-9, .decode_s = 2e-9}};
   profile.local = {.operation_s = 1e-4, .loopback_gbyte = 1, .reduce_gbyte = 4, .copy_gbyte = 8};
   return profile;

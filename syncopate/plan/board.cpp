@@ -15,46 +15,6 @@ namespace {
 
 size_t at(int place) { return static_cast<size_t>(place); }
 
-/// A kind for each size; sizes within a percent are one kind, and there are few kinds.
-struct Kinds {
-  std::vector<double> size;  ///< the largest of each kind
-  std::vector<size_t> of;
-};
-
-Kinds kinds_of(const std::vector<double>& sizes) {
-  constexpr size_t kMost = 8;
-  std::vector<double> sorted = sizes;
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  Kinds kinds;
-  for (double width = 0;; width = width == 0 ? 0.01 : 2 * width) {
-    kinds.size.clear();
-    for (const double size : sorted) {
-      if (kinds.size.empty() || size < kinds.size.back() * (1 - width)) kinds.size.push_back(size);
-    }
-    if (kinds.size.size() <= kMost) break;
-  }
-  for (const double size : sizes) {
-    size_t kind = 0;
-    while (kind + 1 < kinds.size.size() && kinds.size[kind + 1] >= size) ++kind;
-    kinds.of.push_back(kind);
-  }
-  return kinds;
-}
-
-bool same(const Pair& a, const Pair& b) { return a.delay_s == b.delay_s && a.s_per_gb == b.s_per_gb; }
-
-/// Whether a layout's cost stays when two devices exchange their places.
-bool alike(const Problem& problem, int a, int b) {
-  const Pairs& pairs = problem.pairs;
-  if (problem.speed[at(a)] != problem.speed[at(b)] || !same(pairs.at(a, b), pairs.at(b, a))) return false;
-  for (int other = 0; other < pairs.devices(); ++other) {
-    if (other == a || other == b) continue;
-    if (!same(pairs.at(a, other), pairs.at(b, other)) || !same(pairs.at(other, a), pairs.at(other, b)))
-      return false;
-  }
-  return true;
-}
-
 /// Four at a time: a maximum (and a sum) waits for the one before it.
 float largest(const float* values, int count) {
   std::array<float, 4> most{};
@@ -67,93 +27,49 @@ float largest(const float* values, int count) {
   return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
 }
 
-float power(float x) { return (x * x) * (x * x); }
-float root(float x) { return std::sqrt(std::sqrt(x)); }
+float fourth(float x) { return (x * x) * (x * x); }
+float itself(float x) { return x; }
 
-/// Of fourth powers: the slower ones weigh more.
-float mean_of(const float* values, int count) {
+template <float (*power)(float)>
+float sum_of(const float* values, int count) {
   std::array<float, 4> sum{};
   int k = 0;
   for (; k + 4 <= count; k += 4) {
     for (int lane = 0; lane < 4; ++lane) sum[at(lane)] += power(values[k + lane]);
   }
   for (; k < count; ++k) sum[0] += power(values[k]);
-  return root(((sum[0] + sum[1]) + (sum[2] + sum[3])) / static_cast<float>(count));
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-template <typename Cell>
-std::vector<float> table(int devices, const Cell& cell) {
-  std::vector<float> result(at(devices) * at(devices), 0.F);
-  for (int from = 0; from < devices; ++from) {
-    for (int to = 0; to < devices; ++to) {
-      if (from != to) result[at(from) * at(devices) + at(to)] = static_cast<float>(cell(from, to));
-    }
-  }
-  return result;
-}
+/// Bounds are added up in another order than what they bound.
+constexpr double kRounding = 1 - 1e-5;
 
 }  // namespace
 
-Tables::Tables(const Problem& problem) : problem_(problem) {
-  const Pairs& pairs = problem.pairs;
-  const Kinds gradients = kinds_of(problem.gradient_gb), cuts = kinds_of(problem.cut_gb);
-  for (const double gb : gradients.size) {
-    const double shard = gb * problem.gradient.bits / 32 / problem.replicas;
-    exchange_.push_back(table(problem.devices(), [&](int from, int to) {
-      const Pair &there = pairs.at(from, to), &back = pairs.at(to, from);
-      return there.delay_s + back.delay_s + shard * (there.s_per_gb + back.s_per_gb);
-    }));
-  }
-  for (const double gb : cuts.size) {
-    const auto busy_there = [&](int from, int to) {
-      const double rate = pairs.at(from, to).s_per_gb;
-      return busy_s(problem.forward, gb, rate);
-    };
-    const auto busy_back = [&](int from, int to) {
-      const double rate = pairs.at(to, from).s_per_gb;
-      return busy_s(problem.backward, gb, rate);
-    };
-    link_.push_back(table(problem.devices(), [&](int from, int to) {
-      return pairs.at(from, to).delay_s + pairs.at(to, from).delay_s + busy_there(from, to) +
-             busy_back(from, to);
-    }));
-    link_to_.push_back(table(problem.devices(), [&](int to, int from) {
-      return link_.back()[at(from) * at(problem.devices()) + at(to)];
-    }));
-    there_.push_back(table(problem.devices(), busy_there));
-    back_.push_back(table(problem.devices(), busy_back));
-  }
-  exchange_kind_ = gradients.of;
-  link_kind_ = cuts.of;
-  for (const StageWork& work : problem.work) {
-    even_work_ = even_work_ && work.forward_s == problem.work.front().forward_s &&
-                 work.backward_s == problem.work.front().backward_s;
-  }
-  std::vector<int> firsts;
-  for (int device = 0; device < problem.devices(); ++device) {
-    const auto first =
-        std::find_if(firsts.begin(), firsts.end(), [&](int other) { return alike(problem, device, other); });
-    twin_.push_back(first == firsts.end() ? device : *first);
-    if (first == firsts.end()) firsts.push_back(device);
-  }
-}
-
-Board::Board(const Tables& tables, std::vector<int> places)
+Board::Board(const Tables& tables, std::vector<int> places, Mean kind)
     : tables_(tables),
       problem_(tables.problem()),
+      kind_(kind),
       stages_(problem_.stages),
       replicas_(problem_.replicas),
+      devices_(problem_.devices()),
       even_speed_(std::adjacent_find(problem_.speed.begin(), problem_.speed.end(), std::not_equal_to<>()) ==
-                  problem_.speed.end()),
-      places_(std::move(places)),
-      sums_(at(problem_.places())),
-      column_(at(problem_.places() - replicas_)),
-      value_(column_.size()),
-      stage_(at(stages_)),
-      cut_(at(stages_ - 1)) {
+                  problem_.speed.end()) {
+  places_ = std::move(places);
+  sums_.resize(at(problem_.places()));
+  near_.resize(at(stages_) * at(devices_));
+  column_.resize(at(problem_.places() - replicas_));
+  row_.resize(column_.size());
+  partner_.resize(column_.size());
+  value_.resize(column_.size());
+  stage_.resize(at(stages_));
+  cut_.resize(at(stages_ - 1));
+  floor_.resize(cut_.size());
   for (size_t k = 0; k < column_.size(); ++k) column_[k] = static_cast<int>(k) % replicas_;
+  for (int place = 0; place < size(); ++place) stage_at_.push_back(std::min(place / replicas_, stages_));
   trial_.sums.resize(2 * at(replicas_));
   trial_.column.resize(4 * at(replicas_));
+  trial_.partner.resize(4 * at(replicas_));
   trial_.value.resize(4 * at(replicas_));
   recompute();
 }
@@ -171,23 +87,30 @@ Layout Board::layout() const {
   return result;
 }
 
-int Board::slowest_stage() const {
-  return static_cast<int>(
-      std::max_element(stage_.begin(), stage_.end(),
-                       [](const Stage& a, const Stage& b) { return a.exchange < b.exchange; }) -
-      stage_.begin());
-}
-
 bool Board::alike(int a, int b) const { return tables_.twins(places_[at(a)], places_[at(b)]); }
 
-Board::Stage Board::stage_of(int stage, const float* sums, double slowness) const {
+double Board::powers(const float* values) const {
+  const float sum =
+      kind_ == Mean::kPlain ? sum_of<itself>(values, replicas_) : sum_of<fourth>(values, replicas_);
+  return sum / static_cast<float>(replicas_);
+}
+
+double Board::mean_of(double power) const {
+  return kind_ == Mean::kPlain ? power : std::sqrt(std::sqrt(static_cast<float>(power)));
+}
+
+double Board::exposed(int stage, double exchange, double slowness) const {
+  if (replicas_ > 1) exchange += problem_.gradient_gb[at(stage)] * problem_.gradient.s_per_gb;
+  if (!problem_.overlap) return exchange;
+  return exchange -
+         problem_.hidden_share * std::min(exchange, problem_.work[at(stage)].backward_s * slowness);
+}
+
+Board::Stage Board::stage_from(int stage, const float* sums, double slowness) const {
   const float exchange = largest(sums, replicas_);
   const StageWork& needs = problem_.work[at(stage)];
-  double exposed = exchange;
-  if (replicas_ > 1) exposed += problem_.gradient_gb[at(stage)] * problem_.gradient.s_per_gb;
-  if (problem_.overlap) exposed -= problem_.hidden_share * std::min(exposed, needs.backward_s * slowness);
-  return {exchange, exposed, mean_of(sums, replicas_), (needs.forward_s + needs.backward_s) * slowness,
-          needs.update_s * slowness};
+  return {exchange, exposed(stage, exchange, slowness), powers(sums),
+          (needs.forward_s + needs.backward_s) * slowness, needs.update_s * slowness};
 }
 
 /// The stage, and the sums of its places, were `place` given to `device`.
@@ -211,46 +134,52 @@ Board::Stage Board::changed(int stage, int place, int device, float* sums) const
       if (first + k != place) slowness = std::max(slowness, 1 / problem_.speed[at(here[k])]);
     }
   }
-  return stage_of(stage, sums, slowness);
+  return stage_from(stage, sums, slowness);
 }
 
 /// Row and column of a cut (-1: neither) have new devices: each changes partners with whom it helps most.
-void Board::pair_again(int cut, int row, int column, int* partner, float* value) const {
+void Board::pair_again(int cut, int row, int column, size_t which) {
   const int* here = places_.data() + cut * replicas_;
-  const int* next = here + replicas_;
-  std::copy_n(column_.begin() + cut * replicas_, replicas_, partner);
+  int* columns = trial_.column.data() + which * at(replicas_);
+  int* partner = trial_.partner.data() + which * at(replicas_);
+  float* value = trial_.value.data() + which * at(replicas_);
+  std::copy_n(column_.begin() + cut * replicas_, replicas_, columns);
+  std::copy_n(partner_.begin() + cut * replicas_, replicas_, partner);
   std::copy_n(value_.begin() + cut * replicas_, replicas_, value);
   const auto settle = [&](int r) {
-    const int c = partner[r];
     const float* from = tables_.link(cut, here[r]);
-    const float* to = tables_.link_to(cut, next[c]);
+    const float* to = tables_.link_to(cut, partner[r]);
     int best = r;
-    float least = from[next[c]];
+    float least = from[partner[r]];
     value[r] = least;
     for (int s = 0; s < replicas_; ++s) {
-      const float slower = std::max(from[next[partner[s]]], to[here[s]]);
-      if (slower < least) {
-        least = slower;
-        best = s;
-      }
+      const float slower = std::max(from[partner[s]], to[here[s]]);
+      best = slower < least ? s : best;
+      least = std::min(slower, least);
     }
     if (best == r) return;
-    value[r] = from[next[partner[best]]];
+    value[r] = from[partner[best]];
     value[best] = to[here[best]];
+    std::swap(columns[r], columns[best]);
     std::swap(partner[r], partner[best]);
   };
-  if (row >= 0) settle(row);
-  if (column >= 0) settle(static_cast<int>(std::find(partner, partner + replicas_, column) - partner));
+  if (column >= 0) {
+    const int r = row_[at(cut * replicas_ + column)];
+    partner[r] = here[replicas_ + column];
+    if (row >= 0) settle(row);
+    settle(row < 0 ? r : static_cast<int>(std::find(columns, columns + replicas_, column) - columns));
+  } else {
+    settle(row);
+  }
 }
 
 Board::Cut Board::measure(int cut, const int* partner, const float* value) const {
-  Cut result{.slowest = largest(value, replicas_), .mean = mean_of(value, replicas_)};
+  Cut result{.slowest = largest(value, replicas_), .mean = static_cast<float>(mean_of(powers(value)))};
   if (problem_.micro_batches > 1) {
     const int* here = places_.data() + cut * replicas_;
-    const int* next = here + replicas_;
     for (int k = 0; k < replicas_; ++k) {
-      result.there = std::max(result.there, tables_.busy_there(cut, here[k])[next[partner[k]]]);
-      result.back = std::max(result.back, tables_.busy_back(cut, here[k])[next[partner[k]]]);
+      result.there = std::max(result.there, tables_.busy_there(cut, here[k])[partner[k]]);
+      result.back = std::max(result.back, tables_.busy_back(cut, here[k])[partner[k]]);
     }
   }
   return result;
@@ -267,17 +196,31 @@ const Board::Cut& Board::trial_cut(int cut) const {
   return cut_[at(cut)];
 }
 
+/// Of the stages that a trial leaves alone.
+double Board::slowest_other() const {
+  for (const int stage : slowest_) {
+    if (stage >= 0 && stage != trial_.p && stage != trial_.q) return stage_[at(stage)].exposed;
+  }
+  return 0;
+}
+
 Board::Stages Board::all_stages() const {
-  Stages all;
+  Stages all = all_;
+  const bool both = trial_.q < stages_;
+  all.exchange = std::max(slowest_other(), trial_.stage[0].exposed);
+  all.power += (trial_.stage[0].power - stage_[at(trial_.p)].power) / stages_;
+  if (both) {
+    all.exchange = std::max(all.exchange, trial_.stage[1].exposed);
+    all.power += (trial_.stage[1].power - stage_[at(trial_.q)].power) / stages_;
+  }
+  if (even_speed_) return all;
+  all.work = all.slowest_work = all.update = 0;
   for (int k = 0; k < stages_; ++k) {
     const Stage& stage = trial_stage(k);
-    all.exchange = std::max(all.exchange, stage.exposed);
-    all.exchange_mean += power(static_cast<float>(stage.mean));
     all.work += stage.work;
     all.slowest_work = std::max(all.slowest_work, stage.work);
     all.update = std::max(all.update, stage.update);
   }
-  all.exchange_mean = root(static_cast<float>(all.exchange_mean / stages_));
   return all;
 }
 
@@ -293,6 +236,38 @@ double Board::beat(double slowest_work) const {
   return slowest;
 }
 
+/// What is known of all stages together, and of the cuts: after every change.
+void Board::summarize() {
+  all_ = {};
+  slowest_ = {-1, -1, -1};
+  for (int k = 0; k < stages_; ++k) {
+    const Stage& stage = stage_[at(k)];
+    all_.exchange = std::max(all_.exchange, stage.exposed);
+    all_.power += stage.power / stages_;
+    all_.work += stage.work;
+    all_.slowest_work = std::max(all_.slowest_work, stage.work);
+    all_.update = std::max(all_.update, stage.update);
+    int next = k;
+    for (int& each : slowest_) {
+      if (next >= 0 && (each < 0 || stage_[at(next)].exposed > stage_[at(each)].exposed))
+        std::swap(next, each);
+    }
+  }
+}
+
+void Board::set_floor(int cut) {
+  const float* value = value_.data() + cut * replicas_;
+  float first = 0, second = 0, third = 0, sum = 0;
+  for (int k = 0; k < replicas_; ++k) {
+    float rest = value[k];
+    if (rest > first) std::swap(rest, first);
+    if (rest > second) std::swap(rest, second);
+    third = std::max(third, rest);
+    sum += kind_ == Mean::kPlain ? rest : fourth(rest);
+  }
+  floor_[at(cut)] = {third, static_cast<float>(mean_of(sum / static_cast<float>(replicas_)))};
+}
+
 void Board::recompute() {
   trial_.p = trial_.q = -1;
   trial_.cuts = 0;
@@ -300,103 +275,192 @@ void Board::recompute() {
   for (int stage = 0; stage < stages_; ++stage) {
     const int* here = places_.data() + stage * replicas_;
     float* sums = sums_.data() + stage * replicas_;
+    float* near = near_.data() + stage * devices_;
+    std::fill_n(near, devices_, 0.F);
     double slowness = 0;
     for (int k = 0; k < replicas_; ++k) {
-      const float* row = tables_.exchange(stage, here[k]);
-      double sum = 0;
-      for (int other = 0; other < replicas_; ++other) sum += row[here[other]];  // 0 for itself
-      sums[k] = static_cast<float>(sum);
+      const float* row = tables_.exchange(stage, here[k]);  // 0 for itself
+      for (int device = 0; device < devices_; ++device) near[device] += row[device];
       slowness = std::max(slowness, 1 / problem_.speed[at(here[k])]);
     }
-    stage_[at(stage)] = stage_of(stage, sums, slowness);
+    for (int k = 0; k < replicas_; ++k) sums[k] = near[here[k]];
+    stage_[at(stage)] = stage_from(stage, sums, slowness);
     if (stage + 1 == stages_) continue;
-    int* partner = column_.data() + stage * replicas_;
-    float* value = value_.data() + stage * replicas_;
+    int* column = column_.data() + stage * replicas_;
     std::vector<float> links(at(replicas_) * at(replicas_));
     for (int k = 0; k < replicas_; ++k) {
       const float* row = tables_.link(stage, here[k]);
       for (int other = 0; other < replicas_; ++other)
         links[at(k * replicas_ + other)] = row[here[replicas_ + other]];
     }
-    improve_matching(links.data(), replicas_, partner);
-    for (int k = 0; k < replicas_; ++k) value[k] = links[at(k * replicas_ + partner[k])];
-    cut_[at(stage)] = measure(stage, partner, value);
+    improve_matching(links.data(), replicas_, column);
+    for (int k = 0; k < replicas_; ++k) {
+      const size_t place = at(stage * replicas_ + k);
+      partner_[place] = here[replicas_ + column[k]];
+      row_[at(stage * replicas_ + column[k])] = k;
+      value_[place] = links[at(k * replicas_ + column[k])];
+    }
+    cut_[at(stage)] = measure(stage, partner_.data() + stage * replicas_, value_.data() + stage * replicas_);
+    set_floor(stage);
     now_.fill += cut_[at(stage)].slowest;
     now_.link_mean += cut_[at(stage)].mean;
   }
-  finish(all_stages(), now_);
+  summarize();
+  finish(all_, now_);
 }
 
 /// Cost and mean, from the sums over the cuts and what the stages need.
 void Board::finish(const Stages& all, Total& total) const {
   total.cost = all.exchange + total.fill + all.work + all.update;
   if (problem_.micro_batches > 1) total.cost += (problem_.micro_batches - 1) * beat(all.slowest_work);
-  total.mean = all.exchange_mean + total.link_mean;
+  total.mean = mean_of(all.power) + total.link_mean;
+}
+
+/// The cuts that a trial changes, the sums without them, and what is left of them at least.
+Board::Floor Board::touch_cuts() {
+  Floor floor;
+  trial_.cuts = 0;
+  Total& total = trial_.total;
+  total.fill = now_.fill;
+  total.link_mean = now_.link_mean;
+  const auto touch = [&](int cut, bool both) {
+    if (cut < 0 || cut + 1 >= stages_) return;
+    trial_.index[at(trial_.cuts++)] = cut;
+    total.fill -= cut_[at(cut)].slowest;
+    total.link_mean -= cut_[at(cut)].mean;
+    if (both) return;
+    floor.slowest += floor_[at(cut)].slowest;
+    floor.mean += floor_[at(cut)].mean;
+  };
+  const int low = std::min(trial_.p, trial_.q), high = std::max(trial_.p, trial_.q);
+  touch(low - 1, false);
+  touch(low, high == low + 1);
+  if (high > low + 1) touch(high - 1, false);
+  touch(high, false);
+  return floor;
 }
 
 double Board::look(int a, int b, double weight, double most) {
   constexpr double kMore = std::numeric_limits<double>::infinity();
-  const int p = a / replicas_, q = b / replicas_;
+  const int p = stage_of(a), q = stage_of(b);
   const int device_a = places_[at(a)], device_b = places_[at(b)];
   trial_.a = a;
   trial_.b = b;
   trial_.p = p;
   trial_.q = q;
+  Floor floor = touch_cuts();
+  Total& total = trial_.total;
+  const auto too_much = [&](const Stages& all) {
+    const double cost = all.exchange + total.fill + floor.slowest + all.work + all.update;
+    return (cost + weight * (mean_of(all.power) + total.link_mean + floor.mean)) * kRounding > most;
+  };
+
+  // Mostly the sums of the two devices alone are too much.
+  if (even_speed_) {
+    const double slowness = 1 / problem_.speed.front();
+    const auto alone = [&](int stage, int device, int other) {
+      const float sum = near_[at(stage * devices_ + device)] - tables_.exchange(stage, device)[other];
+      const double power = (kind_ == Mean::kPlain ? sum : fourth(sum)) / static_cast<float>(replicas_);
+      return Stage{.exposed = exposed(stage, sum, slowness), .power = power};
+    };
+    trial_.stage[0] = alone(p, device_b, device_a);
+    if (q < stages_) trial_.stage[1] = alone(q, device_a, device_b);
+    if (too_much(all_stages())) return kMore;
+  }
   trial_.stage[0] = changed(p, a, device_b, trial_.sums.data());
   if (q < stages_) trial_.stage[1] = changed(q, b, device_a, trial_.sums.data() + replicas_);
   const Stages all = all_stages();
-
-  trial_.cuts = 0;
-  Total& total = trial_.total;
-  total.fill = now_.fill;
-  total.link_mean = now_.link_mean;
-  for (const int cut : {p - 1, p, q - 1, q}) {
-    const auto end = trial_.index.begin() + trial_.cuts;
-    if (cut < 0 || cut + 1 >= stages_ || std::find(trial_.index.begin(), end, cut) != end) continue;
-    trial_.index[at(trial_.cuts++)] = cut;
-    total.fill -= cut_[at(cut)].slowest;
-    total.link_mean -= cut_[at(cut)].mean;
-  }
-  // The links that change may come to nothing; mostly the stages alone are too much.
-  const double least =
-      all.exchange + total.fill + all.work + all.update + weight * (all.exchange_mean + total.link_mean);
-  if (least > most) return kMore;
+  if (too_much(all)) return kMore;
 
   std::swap(places_[at(a)], places_[at(b)]);
   const auto slot_of = [&](int stage) {
-    return stage == p ? a % replicas_ : stage == q ? b % replicas_ : -1;
+    return stage == p ? a - p * replicas_ : stage == q ? b - q * replicas_ : -1;
   };
-  for (int k = 0; k < trial_.cuts; ++k) {
+  bool more = false;
+  for (int k = 0; k < trial_.cuts && !more; ++k) {
     const int cut = trial_.index[at(k)];
-    int* partner = trial_.column.data() + k * replicas_;
-    float* value = trial_.value.data() + k * replicas_;
-    pair_again(cut, slot_of(cut), slot_of(cut + 1), partner, value);
-    trial_.cut[at(k)] = measure(cut, partner, value);
-    total.fill += trial_.cut[at(k)].slowest;
-    total.link_mean += trial_.cut[at(k)].mean;
+    const int row = slot_of(cut), column = slot_of(cut + 1);
+    pair_again(cut, row, column, at(k));
+    const Cut& found = trial_.cut[at(k)] =
+        measure(cut, trial_.partner.data() + k * replicas_, trial_.value.data() + k * replicas_);
+    total.fill += found.slowest;
+    total.link_mean += found.mean;
+    if (row < 0 || column < 0) {
+      floor.slowest -= floor_[at(cut)].slowest;
+      floor.mean -= floor_[at(cut)].mean;
+    }
+    more = too_much(all);
   }
   std::swap(places_[at(a)], places_[at(b)]);
+  if (more) return kMore;
   finish(all, total);
   const double found = total.cost + weight * total.mean;
   return found > most ? kMore : found;
 }
 
 void Board::take() {
-  std::swap(places_[at(trial_.a)], places_[at(trial_.b)]);
-  const auto set = [&](int stage, size_t which) {
+  const auto set = [&](int stage, int comes, int goes, size_t which) {
     if (stage >= stages_) return;
     stage_[at(stage)] = trial_.stage[which];
     std::copy_n(trial_.sums.data() + at(replicas_) * which, replicas_, sums_.data() + stage * replicas_);
+    const float *more = tables_.exchange(stage, comes), *less = tables_.exchange(stage, goes);
+    float* near = near_.data() + stage * devices_;
+    for (int device = 0; device < devices_; ++device) near[device] += more[device] - less[device];
   };
-  set(trial_.p, 0);
-  set(trial_.q, 1);
+  const int device_a = places_[at(trial_.a)], device_b = places_[at(trial_.b)];
+  set(trial_.p, device_b, device_a, 0);
+  set(trial_.q, device_a, device_b, 1);
+  std::swap(places_[at(trial_.a)], places_[at(trial_.b)]);
   for (int k = 0; k < trial_.cuts; ++k) {
-    const int cut = trial_.index[at(k)];
+    const int cut = trial_.index[at(k)], first = cut * replicas_;
     cut_[at(cut)] = trial_.cut[at(k)];
-    std::copy_n(trial_.column.data() + k * replicas_, replicas_, column_.data() + cut * replicas_);
-    std::copy_n(trial_.value.data() + k * replicas_, replicas_, value_.data() + cut * replicas_);
+    const int* column = trial_.column.data() + k * replicas_;
+    std::copy_n(column, replicas_, column_.data() + first);
+    std::copy_n(trial_.partner.data() + k * replicas_, replicas_, partner_.data() + first);
+    std::copy_n(trial_.value.data() + k * replicas_, replicas_, value_.data() + first);
+    for (int row = 0; row < replicas_; ++row) row_[at(first + column[row])] = row;
+    set_floor(cut);
   }
+  summarize();
   now_ = trial_.total;
+}
+
+bool Board::exchange_stretches(int a, int b, int length, double weight, double most) {
+  std::array<int, kLongest> as{}, bs{};
+  const int p = stage_of(a), q = stage_of(b);
+  double exchange = 0, fill = now_.fill, link_mean = now_.link_mean;
+  const auto drop = [&](int cut) {
+    if (cut < 0 || cut + 1 >= stages_) return;
+    fill -= cut_[at(cut)].slowest;
+    link_mean -= cut_[at(cut)].mean;
+  };
+  const int low = std::min(p, q), high = std::max(p, q);
+  for (int k = -1; k < length; ++k) drop(low + k);
+  for (int k = low + length == high ? 0 : -1; k < length; ++k) drop(high + k);
+  for (int k = 0; k < length; ++k) {
+    as[at(k)] = a;
+    bs[at(k)] = b;
+    const int da = places_[at(a)], db = places_[at(b)];
+    exchange =
+        std::max<double>(exchange, near_[at((p + k) * devices_ + db)] - tables_.exchange(p + k, db)[da]);
+    exchange =
+        std::max<double>(exchange, near_[at((q + k) * devices_ + da)] - tables_.exchange(q + k, da)[db]);
+    if (k + 1 < length) {
+      a = (p + k + 1) * replicas_ + column_[at(a)];
+      b = (q + k + 1) * replicas_ + column_[at(b)];
+    }
+  }
+  exchange *= problem_.overlap ? 1 - problem_.hidden_share : 1;
+  if ((exchange + fill + weight * link_mean) * kRounding > most) return false;
+  saved_ = *this;
+  for (int k = 0; k < length; ++k) {
+    if (alike(as[at(k)], bs[at(k)])) continue;
+    look(as[at(k)], bs[at(k)], 0, std::numeric_limits<double>::max());
+    take();
+  }
+  if (now_.cost + weight * now_.mean <= most) return true;
+  static_cast<BoardState&>(*this) = saved_;
+  return false;
 }
 
 void Board::reorder(int exact) {

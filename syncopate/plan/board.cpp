@@ -259,9 +259,9 @@ void Board::set_floor(int cut) {
   const float* value = value_.data() + cut * replicas_;
   float first = 0, second = 0, third = 0, sum = 0;
   for (int k = 0; k < replicas_; ++k) {
-    float rest = value[k];
-    if (rest > first) std::swap(rest, first);
-    if (rest > second) std::swap(rest, second);
+    const float less = std::min(first, value[k]), rest = std::min(second, less);
+    first = std::max(first, value[k]);
+    second = std::max(second, less);
     third = std::max(third, rest);
     sum += kind_ == Mean::kPlain ? rest : fourth(rest);
   }
@@ -426,36 +426,47 @@ void Board::take() {
 }
 
 bool Board::exchange_stretches(int a, int b, int length, double weight, double most) {
-  std::array<int, kLongest> as{}, bs{};
+  std::array<int, kLongest> from_a{}, from_b{};
   const int p = stage_of(a), q = stage_of(b);
-  double exchange = 0, fill = now_.fill, link_mean = now_.link_mean;
-  const auto drop = [&](int cut) {
+  // First without the links inside the stretches, as in look().
+  Stages all = all_;
+  all.exchange = 0;
+  double links = now_.fill + weight * now_.link_mean;
+  const auto drop = [&](int cut, bool outside) {
     if (cut < 0 || cut + 1 >= stages_) return;
-    fill -= cut_[at(cut)].slowest;
-    link_mean -= cut_[at(cut)].mean;
+    links -= cut_[at(cut)].slowest + weight * cut_[at(cut)].mean;
+    if (outside) links += floor_[at(cut)].slowest + weight * floor_[at(cut)].mean;
   };
-  const int low = std::min(p, q), high = std::max(p, q);
-  for (int k = -1; k < length; ++k) drop(low + k);
-  for (int k = low + length == high ? 0 : -1; k < length; ++k) drop(high + k);
+  const auto change = [&](int stage, int place, int device) {
+    const Stage changes = changed(stage, place, device, trial_.sums.data());
+    all.exchange = std::max(all.exchange, changes.exposed);
+    all.power += (changes.power - stage_[at(stage)].power) / stages_;
+  };
+  const bool joined = std::abs(p - q) == length;
+  const int high = std::max(p, q);
   for (int k = 0; k < length; ++k) {
-    as[at(k)] = a;
-    bs[at(k)] = b;
-    const int da = places_[at(a)], db = places_[at(b)];
-    exchange =
-        std::max<double>(exchange, near_[at((p + k) * devices_ + db)] - tables_.exchange(p + k, db)[da]);
-    exchange =
-        std::max<double>(exchange, near_[at((q + k) * devices_ + da)] - tables_.exchange(q + k, da)[db]);
-    if (k + 1 < length) {
-      a = (p + k + 1) * replicas_ + column_[at(a)];
-      b = (q + k + 1) * replicas_ + column_[at(b)];
+    from_a[at(k)] = a;
+    from_b[at(k)] = b;
+    change(p + k, a, places_[at(b)]);
+    change(q + k, b, places_[at(a)]);
+    for (const int stage : {p, q}) {
+      if (k > 0 || !joined || stage != high) drop(stage + k - 1, k == 0);
     }
+    if (k + 1 == length) break;
+    a = (p + k + 1) * replicas_ + column_[at(a)];
+    b = (q + k + 1) * replicas_ + column_[at(b)];
   }
-  exchange *= problem_.overlap ? 1 - problem_.hidden_share : 1;
-  if ((exchange + fill + weight * link_mean) * kRounding > most) return false;
+  drop(p + length - 1, !joined || p == high);
+  drop(q + length - 1, !joined || q == high);
+  if ((all.exchange + links + (even_speed_ ? all.work + all.update : 0) + weight * mean_of(all.power)) *
+          kRounding >
+      most)
+    return false;
+
   saved_ = *this;
   for (int k = 0; k < length; ++k) {
-    if (alike(as[at(k)], bs[at(k)])) continue;
-    look(as[at(k)], bs[at(k)], 0, std::numeric_limits<double>::max());
+    if (alike(from_a[at(k)], from_b[at(k)])) continue;
+    look(from_a[at(k)], from_b[at(k)], 0, std::numeric_limits<double>::max());
     take();
   }
   if (now_.cost + weight * now_.mean <= most) return true;

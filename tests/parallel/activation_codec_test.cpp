@@ -348,7 +348,8 @@ TEST(AcSgd, ErrorIsAThirdOfDirectsWhereActivationsMoveLittle) {
 
 TEST(AcSgd, AFileIsAsGoodAsMemory) {
   const test::TempDir folder;
-  ActivationOptions options{.codec = "ac-sgd", .forward_bits = 2, .folder = folder / "buffers"};
+  ActivationOptions options{
+      .codec = "ac-sgd", .forward_bits = 2, .buffer_gib = 0.001, .folder = folder / "buffers"};
   Edge memory(options);
   options.buffer = "file";
   {
@@ -361,6 +362,7 @@ TEST(AcSgd, AFileIsAsGoodAsMemory) {
       EXPECT_TRUE(same_bits(file.forward(hidden, batch), memory.forward(hidden, batch)));
       EXPECT_EQ(file.receiver->digest(), memory.receiver->digest());
     }
+    std::filesystem::copy_file(folder / "buffers/stage1.in.activations", folder / "left");
     // Another run, and a second one of this name.
     EXPECT_PART(error_of([&] { Edge second(options); }), "in use by another run");
   }
@@ -370,6 +372,13 @@ TEST(AcSgd, AFileIsAsGoodAsMemory) {
   EXPECT_PART(other, "3: ");
   EXPECT_PART(other, "belongs to another run");
   EXPECT_EQ(test::read_text(folder / "buffers/stage0.out.activations"), "SYNCACT1 of somebody else");
+  std::filesystem::remove(folder / "buffers/stage0.out.activations");
+  // What a killed run left is this run's to use, and nobody else's.
+  std::filesystem::rename(folder / "left", folder / "buffers/stage1.in.activations");
+  EXPECT_PART(error_of([&] { Edge second(options, 2); }), "belongs to another run");
+  Edge again(options);
+  again.forward(hidden_of(texts({1}), 0), texts({1}));
+  EXPECT_EQ(again.sender->digest(), again.receiver->digest());
 }
 
 TEST(AcSgd, ResumesBitForBit) {

@@ -35,7 +35,6 @@ class AcSgd : public RowCodec {
     const ActivationBuffer::Place* place = nullptr;
     bool change = false;    ///< against what is remembered, or the values themselves
     bool remember = false;  ///< of the values themselves: from now on
-    int64_t bytes = 0;
   };
   struct Plan {
     std::vector<int64_t> ids;

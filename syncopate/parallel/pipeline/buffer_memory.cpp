@@ -100,22 +100,27 @@ void BufferMemory::map(int file) {
 std::optional<size_t> BufferMemory::take(size_t bytes) {
   const size_t size = rounded(bytes);
   if (size > capacity_ - used_) return std::nullopt;
-  if (file_ >= 0 && used_ + size > on_disk_) {
-    // Writing to a page that the disk has no room for would kill the process: ask for room first.
-    const size_t end = std::min(capacity_, std::max(used_ + size, on_disk_ + kGrowth));
-    const int failed =
-        ::posix_fallocate(file_, static_cast<off_t>(kPage + on_disk_), static_cast<off_t>(end - on_disk_));
-    if (failed != 0) {
-      throw DataError(
-          "cannot grow the activation buffer {}: {}; free some space, lower buffer_gib or choose "
-          "another folder",
-          path_.string(), std::strerror(failed));
-    }
-    on_disk_ = end;
-  }
+  if (file_ >= 0 && used_ + size > on_disk_) grow(used_ + size);
   const size_t offset = used_;
   used_ += size;
   return offset;
+}
+
+void BufferMemory::grow(size_t needed) {
+  // Writing to a page that the disk has no room for would kill the process: ask for room first.
+  const auto allocate = [&](size_t end) {
+    const auto from = static_cast<off_t>(kPage + on_disk_), size = static_cast<off_t>(end - on_disk_);
+    const int failed = ::posix_fallocate(file_, from, size);
+    if (failed == 0) on_disk_ = end;
+    return failed;
+  };
+  if (allocate(std::min(capacity_, std::max(needed, on_disk_ + kGrowth))) == 0) return;
+  if (const int failed = allocate(needed); failed != 0) {
+    throw DataError(
+        "cannot grow the activation buffer {}: {}; free some space, lower buffer_gib or choose another "
+        "folder",
+        path_.string(), std::strerror(failed));
+  }
 }
 
 void BufferMemory::clear() {

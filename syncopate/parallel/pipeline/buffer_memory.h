@@ -34,6 +34,7 @@ class BufferMemory {
 
  private:
   void map(int file);
+  void grow(size_t needed);
 
   size_t capacity_, used_ = 0, on_disk_ = 0;
   char* whole_ = nullptr;  ///< what is mapped

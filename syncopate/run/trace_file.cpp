@@ -97,7 +97,7 @@ std::string name_of(const Event& event) {
 
 /// A message in flight, drawn at both of its ends.
 struct Flight {
-  Slice sent, received;
+  Slice sent{}, received{};
   double taken = 0;  ///< when the receiver had it
   Lane lane = Lane::kForward;
   int to = 0;

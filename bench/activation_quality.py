@@ -162,6 +162,9 @@ def tables(results, options):
             errors = [stage["error_forward"] for run in made for stage in run["stages"] if stage.get("error_forward")]
             lines.append(row(name, f"{last:.3f}", excess, shown, mean, against, coded, bits,
                              f"{statistics.fmean(errors):.3f}" if errors else "", f"{statistics.fmean(figures(made, 'bytes')) / 1e3:.0f} kB"))
+        if not any(runs.values()):
+            lines += ["nothing was measured", ""]
+            continue
         lines += ["", "Curves: the score after each epoch, mean over seeds.", ""]
         lines += heading("arm", *(f"epoch {i + 1}" for i in range(max(len(run["curve"]) for made in runs.values() for run in made))))
         for name, made in runs.items():

@@ -143,7 +143,7 @@ Command add_network(Program& program) {
                             ->required()
                             ->type_name("ACTION");
   program.choices[action] = {"list", "show", "import"};
-  app->add_option("name", arguments->names, "show: a cluster file or preset; import: CSV files")
+  app->add_option("from", arguments->names, "show: a cluster file or preset; import: CSV files")
       ->type_name("NAME");
   app->add_option("--regions", arguments->regions, "import: these regions alone")
       ->group("Import")

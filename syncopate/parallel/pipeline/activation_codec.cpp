@@ -1,6 +1,7 @@
 #include "syncopate/parallel/pipeline/activation_codec.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

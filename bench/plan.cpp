@@ -218,9 +218,13 @@ class Plain {
 
 double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-bool held = true;
+struct Bounds {
+  double gap = 1e-3;  ///< of the worst seed over the annealer
+  double seconds = 2;
+};
 
-void compare(const std::string& name, const Problem& problem) {
+/// One row; whether the bounds hold.
+bool compare(const std::string& name, const Problem& problem, const Bounds& bounds) {
   constexpr int kSeeds = 5;
   double best = 1e300, worst = 0, longest = 0;
   int64_t moves = 0;
@@ -230,21 +234,19 @@ void compare(const std::string& name, const Problem& problem) {
     longest = std::max(longest, cpu_s() - start);
     best = std::min(best, found.cost.total_s);
     worst = std::max(worst, found.cost.total_s);
-    moves = found.moves;
+    moves = std::max(moves, found.moves);
   }
   const double start = cpu_s();
   double rival = 1e300;
-  constexpr int kStarts = 4;
-  for (int k = 0; k < kStarts; ++k) {
-    const double hot = k % 2 == 0 ? 0.1 : 0.02;
-    rival = std::min(rival, Plain(problem).run(mix_key(9, k), 10 * moves / kStarts, hot));
-  }
+  const std::vector<double> hot{0.1, 0.02, 0.1, 0.02};
+  for (size_t k = 0; k < hot.size(); ++k)
+    rival = std::min(rival, Plain(problem).run(mix_key(9, k), 10 * moves / std::ssize(hot), hot[k]));
   const double gap = worst / rival - 1;
-  constexpr double kMostGap = 1e-3, kMostSeconds = 2;
-  held = held && gap <= kMostGap && longest <= kMostSeconds;
-  fmt::print("| {} | {:.3f} | {:.3f} | {:.2f} | {:.3f} | {:.1f} | {:+.2f} % |\n", name, best, worst, longest,
-             rival, cpu_s() - start, 100 * gap);
+  const bool held = gap <= bounds.gap && longest <= bounds.seconds;
+  fmt::print("| {} | {:.3f} | {:.3f} | {:.2f} | {:.3f} | {:.1f} | {:+.2f} % |{}\n", name, best, worst,
+             longest, rival, cpu_s() - start, 100 * gap, held ? "" : " missed");
   std::fflush(stdout);
+  return held;
 }
 
 }  // namespace
@@ -255,23 +257,27 @@ int main(int argc, char** argv) {
   fmt::print(
       "| network | ours, best of 5 seeds | worst | CPU s | annealer | CPU s | worst against annealer "
       "|\n|---|---|---|---|---|---|---|\n");
+  int missed = 0;
+  const auto row = [&](const std::string& name, Pairs pairs) {
+    missed += compare(name, published(std::move(pairs), 8, 8), {}) ? 0 : 1;
+  };
   for (uint64_t seed = first; seed < first + networks; ++seed) {
     for (const auto& [kind, name] : {std::pair{Kind::kRandom, "random"},
                                      {Kind::kRegions, "regions"},
                                      {Kind::kNoisyRegions, "noisy regions"}})
-      compare(fmt::format("{} {}", name, seed), published(make(kind, seed, 64), 8, 8));
+      row(fmt::format("{} {}", name, seed), make(kind, seed, 64));
     if (argc <= 3) continue;
-    for (const int regions : {8, 32}) {
-      compare(fmt::format("cloud, {} regions {}", regions, seed),
-              published(cloud(argv[3], regions, seed), 8, 8));
-    }
+    for (const int regions : {8, 16, 32})
+      row(fmt::format("cloud, {} regions {}", regions, seed), cloud(argv[3], regions, seed));
   }
   const Problem large = published(make(Kind::kNoisyRegions, first, 1024), 32, 32);
   const double start = cpu_s();
   const Found found = search(large, {});
   const double seconds = cpu_s() - start;
+  constexpr double kMostSeconds = 60;
+  missed += seconds <= kMostSeconds ? 0 : 1;
   fmt::print("\n1,024 devices, 32 x 32: {:.3f} s an iteration ({:.1f} at random), {:.1f} s of CPU\n",
              found.cost.total_s, random_cost(large, 20, 1), seconds);
-  constexpr double kMostSeconds = 60;
-  return held && seconds <= kMostSeconds ? 0 : 1;
+  fmt::print("{}\n", missed == 0 ? "every bound holds" : fmt::format("{} missed", missed));
+  return missed == 0 ? 0 : 1;
 }

@@ -11,6 +11,7 @@ namespace syncopate::plan {
 /// ones count more.
 enum class Mean { kPlain, kFourthPowers };
 
+/// What exchanges change: kept aside while a stretch of them is tried.
 struct BoardState {
   struct Total {
     double cost = 0, mean = 0;
@@ -94,6 +95,7 @@ class Board : private BoardState {
   void recompute();
   void summarize();
   void set_floor(int cut);
+  float power_of(float x) const { return kind_ == Mean::kPlain ? x : (x * x) * (x * x); }
   double powers(const float* values) const;
   double mean_of(double power) const;
   double exposed(int stage, double exchange, double slowness) const;

@@ -64,7 +64,8 @@ std::vector<int> crossed(const Tables& tables, const std::vector<int>& one, cons
                          Rng& rng) {
   const Problem& problem = tables.problem();
   const int stages = problem.stages, replicas = problem.replicas;
-  const int kept = 1 + static_cast<int>(rng.below(at(std::max(1, stages - 1))));
+  // Two stages at least come from the other: the last one would get what `one` has there.
+  const int kept = 1 + static_cast<int>(rng.below(at(std::max(1, stages - 2))));
   const int first = static_cast<int>(rng.below(at(stages - kept + 1)));
   std::vector<bool> used(at(problem.devices()));
   for (int place = first * replicas; place < (first + kept) * replicas; ++place)

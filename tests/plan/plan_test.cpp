@@ -12,6 +12,7 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/plan/board.h"
 #include "syncopate/plan/choose.h"
+#include "syncopate/plan/cross.h"
 #include "syncopate/plan/matching.h"
 #include "syncopate/plan/order.h"
 
@@ -133,6 +134,90 @@ TEST(Plan, BoardAgreesWithTheCostAfterEveryExchange) {
       EXPECT_NEAR(board.cost(), evaluate(problem, board.layout()).total_s, 1e-4) << overlap;
     }
     EXPECT_GT(taken, 50);
+  }
+}
+
+TEST(Plan, StretchesOfPipelinesChangePlacesWholeOrNotAtAll) {
+  const Problem problem = published(random_pairs(24, 4), 8, 3);
+  const Tables tables(problem);
+  for (const Mean mean : {Mean::kPlain, Mean::kFourthPowers}) {
+    std::vector<int> places(24);
+    std::iota(places.begin(), places.end(), 0);
+    Board board(tables, places, mean);
+    Rng rng(8);
+    int taken = 0, refused = 0;
+    for (int k = 0; k < 300; ++k) {
+      const int length = 2 + static_cast<int>(rng.below(3)), gap = length + static_cast<int>(rng.below(2));
+      if (gap + length > 8) continue;
+      int p = static_cast<int>(rng.below(static_cast<uint64_t>(9 - gap - length))), q = p + gap;
+      if (k % 2 == 1) std::swap(p, q);
+      // Replicas are numbered as in the first stage: follow two of them to where the stretches begin.
+      const Layout before = board.layout();
+      const int one = before.at(p, static_cast<int>(rng.below(3)));
+      const int other = before.at(q, static_cast<int>(rng.below(3)));
+      const auto place_of = [&](int device) {
+        return static_cast<int>(std::find(board.places().begin(), board.places().end(), device) -
+                                board.places().begin());
+      };
+      const auto stretch = [&](int stage, int device) {
+        std::vector<int> devices;
+        int replica = 0;
+        while (before.at(stage, replica) != device) ++replica;
+        for (int step = 0; step < length; ++step) devices.push_back(before.at(stage + step, replica));
+        return devices;
+      };
+      const std::vector<int> ones = stretch(p, one), others = stretch(q, other);
+      const double most = board.cost() + 0.5 * board.mean() + (k % 3 == 0 ? -1 : 20);
+      if (!board.exchange_stretches(place_of(one), place_of(other), length, 0.5, most)) {
+        ++refused;
+        EXPECT_EQ(board.layout(), before);
+        continue;
+      }
+      ++taken;
+      EXPECT_LE(board.cost() + 0.5 * board.mean(), most);
+      EXPECT_NEAR(board.cost(), evaluate(problem, board.layout()).total_s, 1e-3);
+      for (int step = 0; step < length; ++step) {
+        const auto at_step = static_cast<size_t>(step);
+        EXPECT_EQ(place_of(ones[at_step]) / 3, q + step);
+        EXPECT_EQ(place_of(others[at_step]) / 3, p + step);
+      }
+    }
+    EXPECT_GT(taken, 20);
+    EXPECT_GT(refused, 20);
+  }
+}
+
+TEST(Plan, CrossedLayoutsKeepAStretchOfOneAndStagesOfTheOther) {
+  const Problem problem = published(random_pairs(27, 4), 6, 4);  // three devices wait
+  const Tables tables(problem);
+  Rng rng(11);
+  const std::vector<int64_t> first = permutation(27, 1), second = permutation(27, 2);
+  const std::vector<int> one(first.begin(), first.end()), other(second.begin(), second.end());
+  const auto stage = [](const std::vector<int>& places, int k) {
+    std::vector<int> devices(places.begin() + 4 * k, places.begin() + 4 * k + 4);
+    std::sort(devices.begin(), devices.end());
+    return devices;
+  };
+  for (int k = 0; k < 50; ++k) {
+    std::vector<int> child = crossed(tables, one, other, rng);
+    int kept = 0, alone = 0;
+    for (int s = 0; s < 6; ++s) {
+      kept += stage(child, s) == stage(one, s) ? 1 : 0;
+      int shared = 0;  // of the stage of the other that it has most of
+      for (int t = 0; t < 6; ++t) {
+        std::vector<int> both;
+        const std::vector<int> mine = stage(child, s), theirs = stage(other, t);
+        std::set_intersection(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
+                              std::back_inserter(both));
+        shared = std::max(shared, static_cast<int>(both.size()));
+      }
+      alone += stage(child, s) != stage(one, s) && shared < 1 ? 1 : 0;
+    }
+    EXPECT_GE(kept, 1);
+    EXPECT_LT(kept, 6) << "nothing of the other";
+    EXPECT_EQ(alone, 0);
+    std::sort(child.begin(), child.end());
+    for (int device = 0; device < 27; ++device) EXPECT_EQ(child[static_cast<size_t>(device)], device);
   }
 }
 

@@ -88,7 +88,8 @@ class Searcher {
     for (size_t k = 0; k < clusters; ++k)
       grown_ones.push_back(grown(starts[k].places, warm(0.05 * moves / static_cast<double>(clusters))));
     const bool few = problem_.devices() <= 16;
-    const int from_random = few ? 12 : 8;
+    const bool many = problem_.devices() > 256;  // each needs a long way
+    const int from_random = few ? 12 : many ? 2 : 8;
     for (int k = 0; k < from_random; ++k) {
       const std::vector<int64_t> order = permutation(problem_.devices(), annealer_.rng().next());
       Schedule schedule{.moves = static_cast<int64_t>(0.6 * moves / from_random)};
@@ -99,7 +100,8 @@ class Searcher {
       grown_ones.push_back(grown({order.begin(), order.end()}, schedule));
     }
     constexpr double kLast = 0.05;
-    if (problem_.stages > 1) cross(std::move(grown_ones), begin + (1 - kLast) * moves, 0.02 * moves);
+    if (problem_.stages > 1)
+      cross(std::move(grown_ones), begin + (1 - kLast) * moves, (many ? 0.1 : 0.02) * moves);
     grown(best_.places, warm(kLast * moves));
   }
 

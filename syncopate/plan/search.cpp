@@ -69,9 +69,12 @@ class Searcher {
     return starts;
   }
 
-  static Schedule warm(double moves) {
+  /// Many devices would have too far to cool down.
+  Schedule warm(double moves) const {
+    if (many()) return {.hot = 0.003, .mean_hot = 0.3, .moves = static_cast<int64_t>(moves)};
     return {.hot = 0.015, .mean_hot = 1, .moves = static_cast<int64_t>(moves)};
   }
+  bool many() const { return problem_.devices() > 256; }
 
   Best grown(const std::vector<int>& places, const Schedule& schedule) {
     Best found = annealer_.anneal(places, schedule);
@@ -86,13 +89,13 @@ class Searcher {
     std::vector<Best> grown_ones;
     const auto clusters = std::min<size_t>(starts.size(), 4);
     for (size_t k = 0; k < clusters; ++k)
-      grown_ones.push_back(grown(starts[k].places, warm(0.05 * moves / static_cast<double>(clusters))));
+      grown_ones.push_back(
+          grown(starts[k].places, warm((many() ? 0.3 : 0.05) * moves / static_cast<double>(clusters))));
     const bool few = problem_.devices() <= 16;
-    const bool many = problem_.devices() > 256;  // each needs a long way
-    const int from_random = few ? 12 : many ? 2 : 8;
+    const int from_random = few ? 12 : many() ? 2 : 8;
     for (int k = 0; k < from_random; ++k) {
       const std::vector<int64_t> order = permutation(problem_.devices(), annealer_.rng().next());
-      Schedule schedule{.moves = static_cast<int64_t>(0.6 * moves / from_random)};
+      Schedule schedule{.moves = static_cast<int64_t>((many() ? 0.4 : 0.6) * moves / from_random)};
       // Neither mean leads to the best everywhere.
       if (!few && k % 2 == 1) schedule.mean = Mean::kPlain;
       // The mean leads away from a best layout that is uneven: half of many starts hardly look at it.
@@ -101,7 +104,7 @@ class Searcher {
     }
     constexpr double kLast = 0.05;
     if (problem_.stages > 1)
-      cross(std::move(grown_ones), begin + (1 - kLast) * moves, (many ? 0.1 : 0.02) * moves);
+      cross(std::move(grown_ones), begin + (1 - kLast) * moves, (many() ? 0.1 : 0.02) * moves);
     grown(best_.places, warm(kLast * moves));
   }
 

@@ -17,6 +17,7 @@ constexpr int kNormTag = 62;
 
 double Replica::whole_norm(double mine) const {
   if (stages == nullptr) return mine;
+  const Trace::Span span(trace, Trace::Lane::kCompute, "wait for the norm");
   const at::Tensor squares = at::full({1}, mine * mine, at::kDouble);
   comm::sum_directly(*stages, squares, kNormTag).wait();
   return std::sqrt(squares.item<double>());

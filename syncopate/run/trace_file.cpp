@@ -149,22 +149,35 @@ std::vector<Flight> flights_of(const std::vector<RankTrace>& ranks) {
   return flights;
 }
 
-/// Things that happen at the same time get rows of their own, unless one is a part of the other as in
-/// compute.
+/// What is under way in a row.
+struct TraceRow {
+  double end = 0;           ///< of the last thing
+  bool is_bucket = false;   ///< which may have operations inside
+  double inside_until = 0;  ///< where the last of these ends
+};
+
+/// Things that happen at the same time get rows of their own, unless one is a part of the other: as
+/// everything in compute, and the operations of a bucket.
 void choose_rows(std::vector<Slice>& slices) {
   std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
     return std::tuple(a.begin, -a.end) < std::tuple(b.begin, -b.end);
   });
-  std::map<std::pair<int, Lane>, std::vector<double>> ends;
+  std::map<std::pair<int, Lane>, std::vector<TraceRow>> rows_of;
   for (Slice& slice : slices) {
     if (slice.lane == Lane::kCompute) continue;
-    std::vector<double>& rows = ends[{slice.rank, slice.lane}];
-    const auto free = std::find_if(rows.begin(), rows.end(), [&](double end) { return end <= slice.begin; });
-    slice.row = std::min(static_cast<int>(free - rows.begin()), kRowsOfALane - 1);
-    if (free == rows.end()) {
-      rows.push_back(slice.end);
+    std::vector<TraceRow>& rows = rows_of[{slice.rank, slice.lane}];
+    const bool is_bucket = slice.name.starts_with("bucket");
+    const auto has_room = [&](const TraceRow& row) {
+      if (row.end <= slice.begin) return true;
+      return row.is_bucket && !is_bucket && slice.end <= row.end && row.inside_until <= slice.begin;
+    };
+    auto row = std::find_if(rows.begin(), rows.end(), has_room);
+    if (row == rows.end()) row = rows.insert(rows.end(), TraceRow());
+    slice.row = std::min(static_cast<int>(row - rows.begin()), kRowsOfALane - 1);
+    if (row->end <= slice.begin) {
+      *row = {.end = slice.end, .is_bucket = is_bucket, .inside_until = slice.begin};
     } else {
-      *free = slice.end;
+      row->inside_until = slice.end;
     }
   }
 }
@@ -285,7 +298,10 @@ std::string trace_json(const std::vector<RankTrace>& ranks, const std::string& c
   std::map<std::pair<int, int>, Lane> threads;
   for (const Slice& slice : slices) threads[{slice.rank, thread_of(slice)}] = slice.lane;
   for (const auto& [place, lane] : threads) {
-    describe("thread_name", place.first, place.second, {{"name", kLaneNames[static_cast<size_t>(lane)]}});
+    const int row = place.second % kRowsOfALane;
+    describe(
+        "thread_name", place.first, place.second,
+        {{"name", kLaneNames[static_cast<size_t>(lane)] + (row == 0 ? "" : fmt::format(" ({})", row + 1))}});
     describe("thread_sort_index", place.first, place.second, {{"sort_index", place.second}});
   }
   for (const Slice& slice : slices) {

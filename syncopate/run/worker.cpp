@@ -215,8 +215,11 @@ class Worker {
         parallel::Trace::Options{.skip = skip, .steps = options_.trace_steps});
     clock_before_ = compare_clocks(group, comm::machine_id(), [this] { return trace_->now(); });
     group.observe([trace = trace_.get()](const comm::Operation& operation) {
-      // What stages send each other is noted by those who know what it is.
-      if (!trace->on() || operation.payload == comm::Payload::kActivations) return;
+      // What stages send each other is noted by those who know what it is; losses and flags say nothing.
+      const bool alone = operation.kind == comm::Kind::kSend || operation.kind == comm::Kind::kReceive;
+      if (!trace->on() || operation.payload == comm::Payload::kActivations ||
+          (alone && operation.payload == comm::Payload::kControl))
+        return;
       trace->add(parallel::Trace::Event{
           .lane = parallel::Trace::Lane::kExchange,
           .name = fmt::format("{} of {}", comm::name_of(operation.kind), comm::name_of(operation.payload)),

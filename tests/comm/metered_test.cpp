@@ -65,6 +65,27 @@ const std::vector<Exchange> kExchanges = {
     {Kind::kAllGather, at::kFloat}, {Kind::kSend, at::kFloat},
 };
 
+TEST(Metered, TellsAnObserverOfEveryOperation) {
+  run_ranks(2, [](Group& inner) {
+    Metered group(inner.split(0, inner.rank()));
+    std::vector<comm::Operation> seen;
+    exchange(group, {Kind::kAllReduce, at::kFloat});
+    group.observe([&](const comm::Operation& operation) { seen.push_back(operation); });
+    const auto part = group.part(0, group.rank());
+    {
+      const comm::Carrying carrying(comm::Payload::kGradients);
+      exchange(*part, {Kind::kAllReduce, at::kFloat});
+    }
+    group.observe({});
+    exchange(group, {Kind::kAllReduce, at::kFloat});
+    ASSERT_EQ(seen.size(), 1u) << "neither before nor after";
+    EXPECT_EQ(seen[0].kind, Kind::kAllReduce);
+    EXPECT_EQ(seen[0].payload, comm::Payload::kGradients);
+    EXPECT_EQ(seen[0].bytes, 4 * kElements);
+    EXPECT_LE(seen[0].begin, seen[0].end);
+  });
+}
+
 TEST(Metered, CountsCallsAndBytesByKind) {
   run_ranks(3, [](Group& plain) {
     // The decorated group is itself a group, over one of its own.

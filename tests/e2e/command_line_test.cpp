@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "tests/support/runs.h"
 
@@ -194,6 +195,41 @@ TEST_F(CommandLine, ResumingAFinishedRunPrintsTheSameResult) {
   EXPECT_EQ(second.exit_code, 0) << second.err;
   EXPECT_EQ(second.out, first.out);
   EXPECT_EQ(complaint(train("run", settings), 2).find("syncopate: "), 0u) << "a run is not overwritten";
+}
+
+TEST_F(CommandLine, TracesAPipelineAndRecordsItsStages) {
+  const auto file = folder_ / "trace.json";
+  const CommandResult result = train("run", {"--strategy", "single", "--stages", "2", "--workers", "2",
+                                             "--steps", "5", "--trace", file, "--trace-steps", "1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("stages: of 0 to 1, stage "), std::string::npos) << result.err;
+  const Json record = Json::parse(read_text(folder_ / "run/result.json"));
+  EXPECT_EQ(record["pipeline"]["cut"], "1,1");
+  ASSERT_EQ(record["stages"].size(), 2u);
+  const Json &first = record["stages"][0], &last = record["stages"][1];
+  EXPECT_EQ(last["ranks"], Json::array({1}));
+  EXPECT_GT(first["forward_ms"], 0);
+  EXPECT_TRUE(first["bytes_forward"] > 0 && first["bytes_backward"] == 0 && last["bytes_backward"] > 0);
+  EXPECT_TRUE(first["bits_forward"] == 32 && last["bits_forward"].is_null());
+  double parts = 0;
+  for (const char* part :
+       {"forward_ms", "backward_ms", "coding_ms", "waiting_forward_ms", "waiting_backward_ms", "sending_ms",
+        "exchange_ms", "optimizer_ms", "data_ms", "other_ms"})
+    parts += first[part].get<double>();
+  EXPECT_NEAR(parts, first["ms"], 0.05 * first["ms"].get<double>());
+  const Json trace = Json::parse(read_text(file));
+  std::set<std::string> processes, names;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") processes.insert(event["args"]["name"].get<std::string>());
+    if (event["ph"] == "X") names.insert(event["name"].get<std::string>());
+  }
+  EXPECT_EQ(processes, (std::set<std::string>{"rank 0: stage 0, replica 0", "rank 1: stage 1, replica 0"}));
+  for (const char* name :
+       {"step 3", "forward 0", "backward 3", "update", "send 1 to rank 1", "receive 2 from rank 1"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  EXPECT_FALSE(names.contains("step 4")) << "one step was asked for";
+  expect_complaint(train("other", {"--trace", folder_ / "none/trace.json"}), 2, "make it first");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "other"));
 }
 
 TEST_F(CommandLine, DivergenceExitsWithFive) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
@@ -110,7 +112,7 @@ class Tracing : public testing::Test {
     const auto found = std::find_if(slices.begin(), slices.end(), [&](const Slice& slice) {
       return slice.rank == rank && slice.name == name && slice.step == step;
     });
-    if (found == slices.end()) throw InternalError("no {} of rank {} in step {}", name, rank, step);
+    if (found == slices.end()) throw DataError("no {} of rank {} in step {}", name, rank, step);
     return *found;
   }
 

@@ -278,6 +278,25 @@ class Report(Page):
         self.browser.size(360)
         self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), 360)
 
+    def test_stages_have_a_bar_each(self):
+        results = json.loads(json.dumps(self.made.results))
+        self.show(self.made.write("whole.html", results))
+        self.assertFalse(self.browser.run("return document.querySelector('#stages') !== null"), "no stages, no panel")
+        times = {"forward_ms": 8, "backward_ms": 16, "coding_ms": 1, "optimizer_ms": 2, "waiting_forward_ms": 6, "waiting_backward_ms": 0,
+                 "sending_ms": 0, "exchange_ms": 9, "data_ms": 0.5, "other_ms": 0.5}
+        sent = {"bytes_forward": 4e5, "bytes_backward": 0, "bytes_gradients": 2e6, "bytes_tied": 0}
+        stages = [{"ranks": [i], "blocks": 2 - i, "ms": 43, "bubble": 0.37, **times, **sent, "bits_forward": 4.25, "bits_backward": None,
+                   "error_forward": 0.02, "error_backward": None} for i in range(2)]
+        results["arms"][1]["pipeline"] = {"replicas": 1, "schedule": "gpipe", "micro_batches": 8, "cut": "2,1", "activation_codec": "ac-sgd",
+                                          "coded_evaluations": False, "stages": stages}
+        self.show(self.made.write("stages.html", results))
+        names = "return [...document.querySelectorAll(arguments[0] + ' .bar-row .name')].map((each) => each.textContent)"
+        self.assertEqual(self.browser.run(names, "#stages"), ["stage 0, 2 blocks", "stage 1, 1 block"])
+        self.assertEqual(self.browser.run(names, "#stage-bytes"), ["stage 0, 2 blocks", "stage 1, 1 block"])
+        self.assertIn("43 ms, idle 37 %", self.text("#stages"))
+        self.assertIn("8 micro-batches a step, gpipe", self.text("#stages"))
+        self.assertIn("waiting for other stages 6 ms", self.browser.run("return document.querySelector('#stages .bar-row').ariaLabel"))
+
     def test_empty_and_failed_say_so(self):
         results = json.loads(json.dumps(self.made.results))
         results.update(arms=[], runs=[], scaling={"strong": [], "weak": []})

@@ -39,6 +39,10 @@ spec::RunSpec candidate(const spec::RunSpec& base, std::string_view strategy, st
   spec.strategy.name = strategy;
   spec.codec.name = codec;
   spec.comm.workers = workers;
+  if (workers == 1) {  // alone it holds the whole model
+    spec.pipeline = {};
+    spec.activation = {};
+  }
   spec.train.batch_size = 0;
   spec.train.global_batch = global;
   spec::drop_unheeded(spec, {});

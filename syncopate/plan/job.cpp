@@ -6,7 +6,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/sim/measured_for.h"
-#include "syncopate/sim/pipeline.h"
+#include "syncopate/sim/stages.h"
 
 namespace syncopate::plan {
 namespace {

@@ -40,11 +40,11 @@ struct Plan {
   std::vector<int> split{};  ///< the first layer of each stage
   std::vector<Memory> memory{};
   std::vector<Traffic> traffic{};
-  double random_s = 0;        ///< mean of 2,000 random layouts
-  double region_blind_s = 0;  ///< mean over shuffled hosts, pairs and order the best
-  double one_device_s = 0;    ///< the fastest device alone; 0: not known
-  double played_out_s = 0;    ///< the same iteration, event by event (sim/pipeline.h); 0: not played
-  int fewest_devices = 0;     ///< that hold the model and a batch, of any shape; 0: not known
+  double random_s = 0;                  ///< mean of 2,000 random layouts
+  double region_blind_s = 0;            ///< mean over shuffled hosts, pairs and order the best
+  double one_device_s = 0;              ///< the fastest device alone; 0: not known
+  double played_out_s = 0;              ///< the same iteration, event by event (sim/predict.h); 0: not played
+  int fewest_devices = 0;               ///< that hold the model and a batch, of any shape; 0: not known
   double epoch_s = 0, epoch_price = 0;  ///< 0: not known
   int64_t moves = 0;
 };

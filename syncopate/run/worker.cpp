@@ -184,6 +184,9 @@ class Worker {
                              stage_record(*assembly.pipeline(), recorder.own_step(), trained.own_sent, made));
     }
     if (!trained.interrupted) assembly.collect_model();
+    std::vector<ModelShape> shapes;  // of each stage
+    if (!trained.interrupted && placement_ && assembly.pipeline() != nullptr)
+      shapes = gather_shapes(spec_, assembly.replica(), group);
     const std::string traced = gather_trace(group, mesh.mesh());
     WorkerResult result;
     result.interrupted = trained.interrupted;
@@ -196,7 +199,8 @@ class Worker {
         recorder.say(fmt::format("ended after step {} of {}: {}", trained.steps, steps, trained.ended));
       }
       membership_.status(trained.steps, "saving the model");
-      result.record = conclude(setup, recorder, trained, most_memory, assembly.replica(), std::move(stages));
+      result.record =
+          conclude(setup, recorder, trained, most_memory, assembly.replica(), std::move(stages), shapes);
       for (const std::string& line : summary_of(*result.record)) recorder.say(line);
     }
     // Last of all: a run that fails leaves none.
@@ -433,7 +437,8 @@ class Worker {
 
   record::RunRecord conclude(const tasks::TaskSetup& setup, const Recorder& recorder,
                              const train::TrainResult& trained, int64_t most_memory,
-                             const parallel::Replica& replica, std::vector<record::StageRecord> stages) {
+                             const parallel::Replica& replica, std::vector<record::StageRecord> stages,
+                             const std::vector<ModelShape>& shapes) {
     record::RunRecord record;
     record.task = spec_.task.name;
     record.model = spec_.model.init_from.empty() ? spec_.model.name : spec_.model.init_from;
@@ -493,9 +498,10 @@ class Worker {
     };
     write_result();
     // Measures a little: only now that nothing can be lost by it.
-    // A model in stages is predicted by plan and simulate.
-    if (lab_before_ && trained_here && spec_.pipeline.stages == 1)
-      record.predicted = predict_run(spec_, *placement_, record, replica);
+    if (lab_before_ && trained_here) {
+      record.predicted = spec_.pipeline.stages > 1 ? predict_run(spec_, *placement_, record, shapes)
+                                                   : predict_run(spec_, *placement_, record, replica);
+    }
     if (record.predicted) write_result();
     write_file_atomically(folder_.done(), "");
     return record;

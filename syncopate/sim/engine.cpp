@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -32,6 +33,17 @@ Engine::Engine(const network::Topology& topology, std::vector<int> seats, int wo
       sent_(seats_.size()),
       actor_of_(seats_.size(), -1) {
   check(workers_ >= 1 && static_cast<size_t>(workers_) <= seats_.size(), "a seat for every rank");
+  std::vector<int> all(static_cast<size_t>(workers_));
+  std::iota(all.begin(), all.end(), 0);
+  group(std::move(all));
+}
+
+int Engine::group(std::vector<int> ranks) {
+  std::vector<int> place(seats_.size(), -1);
+  for (size_t k = 0; k < ranks.size(); ++k) place[static_cast<size_t>(ranks[k])] = static_cast<int>(k);
+  groups_.push_back(std::move(ranks));
+  places_.push_back(std::move(place));
+  return static_cast<int>(groups_.size()) - 1;
 }
 
 int Engine::add(Operation operation) {
@@ -39,19 +51,22 @@ int Engine::add(Operation operation) {
   return static_cast<int>(operations_.size()) - 1;
 }
 
-int Engine::all_reduce(double bytes, int element_bytes) {
-  return add({.kind = Kind::kAllReduce, .bytes = bytes, .element = element_bytes});
+int Engine::all_reduce(double bytes, int element_bytes, int group) {
+  return add({.kind = Kind::kAllReduce, .group = group, .bytes = bytes, .element = element_bytes});
 }
-int Engine::gather(double bytes, int root) {
-  return add({.kind = Kind::kGather, .bytes = bytes, .root = root});
+int Engine::gather(double bytes, int root, int group) {
+  return add({.kind = Kind::kGather, .group = group, .bytes = bytes, .root = root});
 }
-int Engine::scatter(double bytes, int root) {
-  return add({.kind = Kind::kScatter, .bytes = bytes, .root = root});
+int Engine::scatter(double bytes, int root, int group) {
+  return add({.kind = Kind::kScatter, .group = group, .bytes = bytes, .root = root});
 }
-int Engine::exchange(std::vector<double> part_bytes, bool to_owners, double gap_s) {
-  check(static_cast<int>(part_bytes.size()) == workers_, "a part for every worker");
-  return add(
-      {.kind = Kind::kExchange, .to_owners = to_owners, .gap_s = gap_s, .parts = std::move(part_bytes)});
+int Engine::exchange(std::vector<double> part_bytes, bool to_owners, double gap_s, int group) {
+  check(part_bytes.size() == groups_[static_cast<size_t>(group)].size(), "a part for every member");
+  return add({.kind = Kind::kExchange,
+              .group = group,
+              .to_owners = to_owners,
+              .gap_s = gap_s,
+              .parts = std::move(part_bytes)});
 }
 int Engine::message(int from, int to, double bytes) {
   return add({.kind = Kind::kMessage, .bytes = bytes, .from = from, .to = to});
@@ -153,7 +168,7 @@ void Engine::play() {
         break;
       case What::kCredit:
         if (operations_[static_cast<size_t>(op)].kind == Kind::kAllReduce) {
-          ++operations_[static_cast<size_t>(op)].rings[static_cast<size_t>(event.rank)].credit;
+          ++ring(operations_[static_cast<size_t>(op)], event.rank).credit;
           send_ring(op, event.rank, event.at);
           turn(op, event.rank, event.at);
         } else {
@@ -162,22 +177,55 @@ void Engine::play() {
         break;
       case What::kData:
         if (operations_[static_cast<size_t>(op)].kind == Kind::kAllReduce) {
-          ++operations_[static_cast<size_t>(op)].rings[static_cast<size_t>(event.rank)].arrived;
+          ++ring(operations_[static_cast<size_t>(op)], event.rank).arrived;
           turn(op, event.rank, event.at);
         } else {
           arrived(op, event.rank, event.at);
         }
         break;
       case What::kThread:
-        operations_[static_cast<size_t>(op)].rings[static_cast<size_t>(event.rank)].busy = false;
+        ring(operations_[static_cast<size_t>(op)], event.rank).busy = false;
         turn(op, event.rank, event.at);
         break;
       case What::kDone:
         done(op, event.rank, event.at);
         break;
+      case What::kWorked:
+        worked(op, event.at);
+        break;
     }
   }
   for (const Actor& actor : actors_) check(actor.next == actor.script.size(), "an actor waits for ever");
+}
+
+// --- Cores that are shared ---------------------------------------------------------------------------------
+
+double Engine::pace() const { return std::min(1.0, shared_cores_ / static_cast<double>(work_.size())); }
+
+void Engine::reckon(double now) {
+  for (Work& each : work_) each.left -= (now - reckoned_) * pace();
+  reckoned_ = now;
+}
+
+void Engine::expect_next(double now) {
+  ++next_worked_;
+  if (work_.empty()) return;
+  const auto next = std::min_element(work_.begin(), work_.end(),
+                                     [](const Work& a, const Work& b) { return a.left < b.left; });
+  at(now + std::max(0.0, next->left) / pace(), What::kWorked, next_worked_, -1);
+}
+
+void Engine::worked(int version, double now) {
+  if (version != next_worked_) return;
+  reckon(now);
+  constexpr double kNothing = 1e-12;
+  std::vector<int> through;
+  for (const Work& each : work_) {
+    if (each.left <= kNothing) through.push_back(each.actor);
+  }
+  std::erase_if(work_, [](const Work& each) { return each.left <= kNothing; });
+  expect_next(now);
+  for (const int actor : through) resume(actor, now);
 }
 
 void Engine::settle(Actor& actor, double now) {
@@ -215,6 +263,12 @@ bool Engine::act(int number, const Action& action, double now) {
       if (action.account != Account::kData && !action.asleep) {
         actor.computing = true;
         ++computing_;
+        if (shared_cores_ > 0) {
+          reckon(now);
+          work_.push_back({number, action.seconds});
+          expect_next(now);
+          return false;
+        }
       }
       at(now + action.seconds, What::kResume, -1, number);
       return false;
@@ -265,20 +319,20 @@ bool Engine::act(int number, const Action& action, double now) {
 
 size_t Engine::slot(const Operation& operation, int rank) const {
   if (operation.kind == Kind::kMessage) return rank == operation.from ? 0 : 1;
-  return static_cast<size_t>(rank);
+  return static_cast<size_t>(place(operation, rank));
 }
 
 void Engine::start(int number, int by, double now) {
   Operation& operation = operations_[static_cast<size_t>(number)];
   Actor& actor = actors_[static_cast<size_t>(by)];
   if (operation.done.empty()) {
-    const auto ends = operation.kind == Kind::kMessage ? size_t{2} : static_cast<size_t>(workers_);
+    const auto ends = operation.kind == Kind::kMessage ? size_t{2} : members(operation).size();
     operation.done.assign(ends, 0);
     operation.waiter.assign(ends, -1);
     if (operation.kind == Kind::kMessage) {
       operation.pairs.assign(1, 0);
       operation.left = {0, 1};
-    } else if (workers_ > kPlayedRanks) {
+    } else if (size(operation) > kPlayedRanks) {
       operation.begun.assign(ends, 0);
     } else if (operation.kind == Kind::kAllReduce) {
       operation.rings.assign(ends, {});
@@ -304,10 +358,12 @@ void Engine::start(int number, int by, double now) {
 
 void Engine::begin(int number, int rank, double now) {
   Operation& operation = operations_[static_cast<size_t>(number)];
-  if (operation.kind != Kind::kMessage && workers_ == 1) return at(now, What::kDone, number, rank);
+  const bool among_all = operation.kind != Kind::kMessage;
+  const int count = among_all ? size(operation) : 2, mine = among_all ? place(operation, rank) : 0;
+  if (count == 1) return at(now, What::kDone, number, rank);
   if (!operation.begun.empty()) {
-    operation.begun[static_cast<size_t>(rank)] = now;
-    if (++operation.begun_count == workers_) finish_in_rounds(number);
+    operation.begun[static_cast<size_t>(mine)] = now;
+    if (++operation.begun_count == count) finish_in_rounds(number);
     return;
   }
   const auto expect = [&](int from) {
@@ -315,35 +371,35 @@ void Engine::begin(int number, int rank, double now) {
   };
   switch (operation.kind) {
     case Kind::kAllReduce:
-      operation.rings[static_cast<size_t>(rank)].begun = true;
+      ring(operation, rank).begun = true;
       turn(number, rank, now);
       return;
     case Kind::kGather:
     case Kind::kScatter: {
-      const bool root = rank == operation.root, sends = root == (operation.kind == Kind::kScatter);
-      operation.left[static_cast<size_t>(rank)] = root ? workers_ - 1 : 1;
-      for (int peer = 0; peer < workers_; ++peer) {
-        if (peer == rank || (!root && peer != operation.root)) continue;
-        sends ? post(number, rank, peer, now) : expect(peer);
+      const bool root = mine == operation.root, sends = root == (operation.kind == Kind::kScatter);
+      operation.left[static_cast<size_t>(mine)] = root ? count - 1 : 1;
+      for (int peer = 0; peer < count; ++peer) {
+        if (peer == mine || (!root && peer != operation.root)) continue;
+        sends ? post(number, rank, member(operation, peer), now) : expect(member(operation, peer));
       }
       return;
     }
     case Kind::kExchange: {
       // Receives stand before anything is sent.
       int sends = 0;
-      for (int step = 1; step < workers_; ++step) {
-        const int from = (rank - step + workers_) % workers_;
+      for (int step = 1; step < count; ++step) {
+        const int from = member(operation, mine - step);
         if (pair_bytes(operation, from, rank) <= 0) continue;
-        ++operation.left[static_cast<size_t>(rank)];
+        ++operation.left[static_cast<size_t>(mine)];
         expect(from);
       }
-      for (int step = 1; step < workers_; ++step) {
-        const int to = (rank + step) % workers_;
+      for (int step = 1; step < count; ++step) {
+        const int to = member(operation, mine + step);
         if (pair_bytes(operation, rank, to) <= 0) continue;
-        ++operation.left[static_cast<size_t>(rank)];
+        ++operation.left[static_cast<size_t>(mine)];
         at(now + ++sends * operation.gap_s, What::kPost, number, rank, to);
       }
-      if (operation.left[static_cast<size_t>(rank)] == 0) at(now, What::kDone, number, rank);
+      if (operation.left[static_cast<size_t>(mine)] == 0) at(now, What::kDone, number, rank);
       return;
     }
     case Kind::kMessage:
@@ -379,7 +435,7 @@ void Engine::done(int number, int rank, double now) {
 
 Engine::Segments Engine::segments(const Operation& operation) const {
   const auto total = static_cast<int64_t>(operation.bytes);
-  const auto ranks = static_cast<int64_t>(workers_), element = static_cast<int64_t>(operation.element);
+  const auto ranks = static_cast<int64_t>(size(operation)), element = static_cast<int64_t>(operation.element);
   const auto up = [](int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; };
   const int64_t most = element * (kSegment / element);
   const int64_t size = up(std::min((total + 2 * ranks - 1) / (2 * ranks), most), element);
@@ -388,9 +444,9 @@ Engine::Segments Engine::segments(const Operation& operation) const {
 }
 
 /// Of the segment that a rank sends to the one before it, or gets from the one behind it, in a turn.
-double Engine::length(const Operation& operation, const Segments& cut, int phase, int rank, int64_t index,
+double Engine::length(const Operation& operation, const Segments& cut, int phase, int place, int64_t index,
                       bool sends) const {
-  const int64_t chunk = rank + (phase == 0 ? 1 : 0) + (sends ? 0 : 1);
+  const int64_t chunk = place + (phase == 0 ? 1 : 0) + (sends ? 0 : 1);
   const int64_t offset = (chunk * cut.each + index) % cut.count * cut.size;
   return std::max(0.0,
                   std::min(static_cast<double>(cut.size), operation.bytes - static_cast<double>(offset)));
@@ -398,10 +454,10 @@ double Engine::length(const Operation& operation, const Segments& cut, int phase
 
 void Engine::turn(int number, int rank, double now) {
   Operation& operation = operations_[static_cast<size_t>(number)];
-  Ring& ring = operation.rings[static_cast<size_t>(rank)];
+  Ring& ring = this->ring(operation, rank);
   if (!ring.begun || ring.busy || ring.phase > 1) return;
   const Segments cut = segments(operation);
-  const int behind = (rank + 1) % workers_;
+  const int mine = place(operation, rank), behind = member(operation, mine + 1);
   const int64_t turns = cut.count - cut.each;  // a rank sends every chunk but one in each phase
   for (;;) {
     if (ring.next == turns + 2) {
@@ -411,8 +467,8 @@ void Engine::turn(int number, int rank, double now) {
     }
     const int64_t index = ring.next;
     if (index >= 2) {
-      const double came = length(operation, cut, ring.phase, rank, index - 2, false);
-      const double went = length(operation, cut, ring.phase, rank, index - 2, true);
+      const double came = length(operation, cut, ring.phase, mine, index - 2, false);
+      const double went = length(operation, cut, ring.phase, mine, index - 2, true);
       if (came > 0 && !ring.added) {
         if (ring.arrived == ring.received) return;
         ++ring.received;
@@ -430,9 +486,9 @@ void Engine::turn(int number, int rank, double now) {
       ring.added = false;
     }
     if (index < turns) {
-      if (length(operation, cut, ring.phase, rank, index, false) > 0)
+      if (length(operation, cut, ring.phase, mine, index, false) > 0)
         at(write(rank, behind, kPreamble, now), What::kCredit, number, behind, rank);
-      if (const double bytes = length(operation, cut, ring.phase, rank, index, true); bytes > 0) {
+      if (const double bytes = length(operation, cut, ring.phase, mine, index, true); bytes > 0) {
         ring.unsent[ring.posted++ % 2] = bytes;
         send_ring(number, rank, now);
       }
@@ -444,8 +500,8 @@ void Engine::turn(int number, int rank, double now) {
 /// Sends what was posted and the one before is ready for.
 void Engine::send_ring(int number, int rank, double now) {
   Operation& operation = operations_[static_cast<size_t>(number)];
-  Ring& ring = operation.rings[static_cast<size_t>(rank)];
-  const int before = (rank - 1 + workers_) % workers_;
+  Ring& ring = this->ring(operation, rank);
+  const int before = member(operation, place(operation, rank) - 1);
   while (ring.sent < ring.posted && ring.sent < ring.credit) {
     const double bytes = ring.unsent[ring.sent++ % 2];
     count_sent(rank, bytes);
@@ -457,12 +513,13 @@ void Engine::send_ring(int number, int rank, double now) {
 
 double Engine::pair_bytes(const Operation& operation, int from, int to) const {
   if (operation.kind != Kind::kExchange) return operation.bytes;
-  return operation.parts[static_cast<size_t>(operation.to_owners ? to : from)];
+  return operation.parts[static_cast<size_t>(place(operation, operation.to_owners ? to : from))];
 }
 
 uint8_t& Engine::pair(Operation& operation, int from, int to) const {
   if (operation.kind == Kind::kMessage) return operation.pairs.front();
-  return operation.pairs[static_cast<size_t>(from) * static_cast<size_t>(workers_) + static_cast<size_t>(to)];
+  return operation.pairs[static_cast<size_t>(place(operation, from)) * members(operation).size() +
+                         static_cast<size_t>(place(operation, to))];
 }
 
 void Engine::post(int number, int from, int to, double now) {
@@ -489,11 +546,12 @@ void Engine::transfer(int number, int from, int to, double now) {
 void Engine::arrived(int number, int rank, double now) {
   Operation& operation = operations_[static_cast<size_t>(number)];
   if (operation.kind == Kind::kMessage) return at(now, What::kDone, number, rank);
-  if (--operation.left[static_cast<size_t>(rank)] > 0) return;
+  const int mine = place(operation, rank);
+  if (--operation.left[static_cast<size_t>(mine)] > 0) return;
   double after = now;
   // c10d gathers into one array and copies it out.
-  if (operation.kind == Kind::kGather && rank == operation.root)
-    after += operation.bytes * workers_ / or_no_limit(costs_.copy_gbyte);
+  if (operation.kind == Kind::kGather && mine == operation.root)
+    after += operation.bytes * size(operation) / or_no_limit(costs_.copy_gbyte);
   at(after, What::kDone, number, rank);
 }
 
@@ -501,7 +559,8 @@ void Engine::arrived(int number, int rank, double now) {
 
 void Engine::finish_in_rounds(int number) {
   Operation& operation = operations_[static_cast<size_t>(number)];
-  const auto ranks = static_cast<size_t>(workers_);
+  const auto ranks = members(operation).size();
+  const auto of = [&](size_t place) { return member(operation, static_cast<int>(place)); };
   std::vector<double> when = operation.begun;
   const auto carry = [&](int from, int to, double bytes) -> Wire& {
     Wire& way = wire(from, to);
@@ -517,11 +576,11 @@ void Engine::finish_in_rounds(int number) {
     const double adding = chunk / or_no_limit(costs_.reduce_gbyte);
     std::vector<double> round(ranks);
     for (size_t rank = 0; rank < ranks; ++rank) {
-      const int from = static_cast<int>((rank + 1) % ranks);
-      const Wire& way = wire(from, static_cast<int>(rank));
+      const int from = of(rank + 1);
+      const Wire& way = wire(from, of(rank));
       const double trip = 2 * (way.latency + hop_s_);
       round[rank] = chunk / (2 * segment) * std::max(trip + segment / way.rate, 2 * segment / way.rate);
-      carry(from, static_cast<int>(rank), 2 * chunk * static_cast<double>(ranks - 1));
+      carry(from, of(rank), 2 * chunk * static_cast<double>(ranks - 1));
     }
     std::vector<double> next(ranks);
     for (size_t turn = 0; turn < 2 * (ranks - 1); ++turn) {
@@ -535,9 +594,9 @@ void Engine::finish_in_rounds(int number) {
   } else {
     std::vector<double> ends = when;
     const auto move = [&](size_t from, size_t to) {
-      const double bytes = pair_bytes(operation, static_cast<int>(from), static_cast<int>(to));
+      const double bytes = pair_bytes(operation, of(from), of(to));
       if (bytes <= 0) return;
-      Wire& way = carry(static_cast<int>(from), static_cast<int>(to), bytes);
+      Wire& way = carry(of(from), of(to), bytes);
       const double hop = way.latency + hop_s_;
       if (std::exchange(way.round, number) != number) way.until = 0;
       way.until = std::max(way.until, std::max(when[to] + hop, when[from])) + bytes / way.rate;
@@ -555,7 +614,7 @@ void Engine::finish_in_rounds(int number) {
     }
     when = ends;
   }
-  for (size_t rank = 0; rank < ranks; ++rank) at(when[rank], What::kDone, number, static_cast<int>(rank));
+  for (size_t rank = 0; rank < ranks; ++rank) at(when[rank], What::kDone, number, of(rank));
 }
 
 }  // namespace syncopate::sim

@@ -38,14 +38,20 @@ class Engine {
   /// the other where there are more messages than cores; while as many actors compute, whoever is woken first
   /// waits for a turn of the scheduler's, `slice_s`.
   void share_machine(int64_t cores, double message_s, double slice_s);
+  /// Those who compute at the same time share the machine's cores, so many, instead of having one each: for
+  /// ranks that compute in turns.
+  void share_cores(int64_t cores) { shared_cores_ = static_cast<double>(cores); }
 
-  // Operations, known by their numbers. Those of all workers must be started by all of them, in one order.
-  int all_reduce(double bytes, int element_bytes);
-  int gather(double bytes, int root);
-  int scatter(double bytes, int root);
+  /// Workers that have operations of their own; group 0 is all of them.
+  int group(std::vector<int> ranks);
+
+  // Operations, known by their numbers. Those of a group must be started by all of it, in one order.
+  int all_reduce(double bytes, int element_bytes, int group = 0);
+  int gather(double bytes, int root, int group = 0);  ///< `root`: its place in the group
+  int scatter(double bytes, int root, int group = 0);
   /// Everybody to everybody: a message to each owner of a part (`to_owners`), or from it. The sends begin
   /// `gap_s` after each other: each is packed first.
-  int exchange(std::vector<double> part_bytes, bool to_owners, double gap_s);
+  int exchange(std::vector<double> part_bytes, bool to_owners, double gap_s, int group = 0);
   /// Of two: each end starts it and may wait for its own.
   int message(int from, int to, double bytes);
 
@@ -62,6 +68,7 @@ class Engine {
     double sent = 0;    ///< bytes by its rank, protocol apart
   };
   const std::vector<Mark>& marks(int actor) const { return actors_[static_cast<size_t>(actor)].marks; }
+  int first_actor(int rank) const { return actor_of_[static_cast<size_t>(rank)]; }
 
   struct WireUse {
     int from, to;  ///< hosts
@@ -85,6 +92,7 @@ class Engine {
   };
   struct Operation {
     Kind kind;
+    int group = 0;
     double bytes = 0;
     int element = 1, root = 0, from = 0, to = 0;
     bool to_owners = false;
@@ -92,8 +100,8 @@ class Engine {
     std::vector<double> parts{};
     // While it goes on:
     std::vector<Ring> rings{};
-    std::vector<uint8_t> pairs{};  ///< of `from * ranks + to`: posted 1, credit 2
-    std::vector<int> left{};       ///< messages that a rank still waits for
+    std::vector<uint8_t> pairs{};  ///< of `from * members + to`: posted 1, credit 2
+    std::vector<int> left{};       ///< messages that a member still waits for
     std::vector<uint8_t> done{};
     std::vector<int> waiter{};
     std::vector<double> begun{};
@@ -117,7 +125,7 @@ class Engine {
     int round = -1;    ///< the operation that was last played in rounds over it
     double until = 0;  ///< when it is done with that
   };
-  enum class What : uint8_t { kResume, kPost, kCredit, kData, kThread, kDone };
+  enum class What : uint8_t { kResume, kPost, kCredit, kData, kThread, kDone, kWorked };
   struct Event {
     double at;
     uint64_t number;
@@ -140,6 +148,10 @@ class Engine {
   void count_sent(int rank, double bytes) { sent_[static_cast<size_t>(rank)] += bytes; }
 
   double turn_on_a_core(const Event& event);
+  double pace() const;
+  void reckon(double now);
+  void expect_next(double now);
+  void worked(int version, double now);
   void resume(int actor, double now);
   bool act(int actor, const Action& action, double now);
   void settle(Actor& actor, double now);
@@ -150,12 +162,27 @@ class Engine {
     return operation.kind != Kind::kExchange && operation.kind != Kind::kMessage;
   }
   size_t slot(const Operation& operation, int rank) const;
+  const std::vector<int>& members(const Operation& operation) const {
+    return groups_[static_cast<size_t>(operation.group)];
+  }
+  int size(const Operation& operation) const { return static_cast<int>(members(operation).size()); }
+  /// Its number among the members.
+  int place(const Operation& operation, int rank) const {
+    return places_[static_cast<size_t>(operation.group)][static_cast<size_t>(rank)];
+  }
+  int member(const Operation& operation, int place) const {
+    const int count = size(operation);
+    return members(operation)[static_cast<size_t>((place % count + count) % count)];
+  }
+  Ring& ring(Operation& operation, int rank) const {
+    return operation.rings[static_cast<size_t>(place(operation, rank))];
+  }
 
   struct Segments {
     int64_t size, count, each;
   };
   Segments segments(const Operation& operation) const;
-  double length(const Operation& operation, const Segments& cut, int phase, int rank, int64_t index,
+  double length(const Operation& operation, const Segments& cut, int phase, int place, int64_t index,
                 bool sends) const;
   void turn(int operation, int rank, double now);
   void send_ring(int operation, int rank, double now);
@@ -174,6 +201,7 @@ class Engine {
   int workers_;
   LocalCosts costs_;
   double hop_s_;
+  std::vector<std::vector<int>> groups_{}, places_{};
   std::vector<Operation> operations_{};
   std::vector<Actor> actors_{};
   std::deque<Wire> wires_{};
@@ -191,6 +219,14 @@ class Engine {
   std::vector<double> cores_;  ///< until when each deals with messages; none: every rank has its own machine
   size_t computing_ = 0;
   double message_s_ = 0, slice_s_ = 0;
+  struct Work {
+    int actor;
+    double left;  ///< seconds of a core
+  };
+  double shared_cores_ = 0;  ///< 0: everybody has one
+  std::vector<Work> work_{};
+  double reckoned_ = 0;
+  int next_worked_ = 0;  ///< the event that counts; others are out of date
 };
 
 }  // namespace syncopate::sim

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "syncopate/base/error.h"
 #include "syncopate/sim/engine.h"
@@ -26,16 +27,30 @@ LocalCosts between_threads(LocalCosts costs) {
   return costs;
 }
 
-std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, double batch) {
-  const BatchTime time = scene.profile.at(batch);
+/// Seconds of each rank for one that the profile has. Stages compute in turns: what they take of the cores
+/// is played out, and a stage alone has one.
+std::vector<double> slowness(const spec::RunSpec& spec, const Scene& scene) {
+  const bool in_turns = spec.pipeline.stages > 1;
+  const int64_t threads =
+      in_turns && scene.one_machine && spec.compute.threads == 0 ? 1 : spec.compute.threads;
   const double share =
-      core_factor(scene.profile, scene.one_machine ? spec.comm.workers : 1, spec.compute.threads);
-  std::vector<RankTime> times;
+      core_factor(scene.profile, scene.one_machine && !in_turns ? spec.comm.workers : 1, threads);
+  std::vector<double> factors;
   for (int rank = 0; rank < spec.comm.workers; ++rank) {
     const network::Host& host =
         scene.topology.hosts()[static_cast<size_t>(scene.seats[static_cast<size_t>(rank)])];
-    const double factor = scene.one_machine ? share : share / host.speed;
-    times.push_back({.forward = factor * time.forward_s,
+    factors.push_back(scene.one_machine ? share : share / host.speed);
+  }
+  return factors;
+}
+
+std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, double batch) {
+  const BatchTime time = scene.profile.at(batch);
+  std::vector<RankTime> times;
+  for (const double factor : slowness(spec, scene)) {
+    const auto rank = static_cast<int>(times.size());
+    times.push_back({.slow = factor,
+                     .forward = factor * time.forward_s,
                      .backward = factor * time.backward_s,
                      .sleep = (spec.slowness_of(rank) - 1) * factor * (time.forward_s + time.backward_s),
                      .update = factor * time.update_s,
@@ -43,6 +58,79 @@ std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, do
                      .other = factor * time.other_s});
   }
   return times;
+}
+
+/// A pipeline: who holds which stage, and what that costs.
+struct Staged {
+  std::vector<std::vector<int>> layout{};
+  std::vector<StageCost> costs{};
+  std::vector<Profile> profiles{};  ///< of each stage: its parameters
+  std::vector<RankTime> times{};    ///< of each rank
+  double memory = 0;                ///< bytes on a device of the fullest stage; 0: not known
+  std::unique_ptr<Crossings> crossings{};
+};
+
+/// fp32: a weight, its gradient and two of an optimizer's numbers, and the micro-batches on their way.
+double memory_of_stages(const spec::RunSpec& spec, const Profile& profile, const std::vector<Profile>& stages,
+                        double examples) {
+  const int64_t micro = spec.train.accumulate * spec.micro_batches();
+  const std::vector<size_t> counts = blocks_of_stages(spec, profile.layers);
+  double most = 0;
+  bool known = false;
+  for (size_t stage = 0, block = 0; stage < stages.size(); ++stage) {
+    const auto left = static_cast<int64_t>(stages.size() - stage);
+    const auto kept = static_cast<double>(spec.pipeline.schedule == "gpipe" ? micro : std::min(micro, left));
+    double activations = 0;
+    for (size_t i = 0; i < counts[stage]; ++i) activations += profile.layers[block++].activation_bytes;
+    known = known || activations > 0;
+    most = std::max(most, 16 * static_cast<double>(stages[stage].elements()) + kept * examples * activations);
+  }
+  return known ? most : 0;
+}
+
+Staged staged_of(const spec::RunSpec& spec, const Scene& scene, double batch) {
+  Staged made{.layout = spec.layout(),
+              .costs = scene.stages.empty() ? stage_costs(spec, scene.profile) : scene.stages};
+  const double micro = static_cast<double>(spec.train.accumulate * spec.micro_batches());
+  made.times = times_of(spec, scene, batch);
+  const auto parameters = stage_parameters(spec, scene.profile);
+  double all = 0;
+  for (size_t stage = 0; stage < made.layout.size(); ++stage) {
+    made.profiles.push_back(scene.profile);
+    made.profiles.back().parameters = parameters[stage];
+    all += static_cast<double>(made.profiles.back().elements());
+  }
+  for (size_t stage = 0; stage < made.layout.size(); ++stage) {
+    const double share = static_cast<double>(made.profiles[stage].elements()) / std::max(1.0, all);
+    for (const int rank : made.layout[stage]) {
+      RankTime& time = made.times[static_cast<size_t>(rank)];
+      if (!scene.stages.empty()) time.slow = 1;
+      time.forward = micro * time.slow * made.costs[stage].forward_s;
+      time.backward = micro * time.slow * made.costs[stage].backward_s;
+      time.sleep = (spec.slowness_of(rank) - 1) * (time.forward + time.backward);
+      time.update *= share;
+      time.other *= share;
+    }
+  }
+  made.memory = memory_of_stages(spec, scene.profile, made.profiles, batch / micro);
+  return made;
+}
+
+/// Gives every worker the actions of its stage.
+void write_staged(Engine& engine, const spec::RunSpec& spec, const Scene& scene, Staged& staged,
+                  double global, int64_t steps) {
+  staged.crossings =
+      std::make_unique<Crossings>(engine, spec, staged.layout, staged.costs, scene.profile.tied_bytes);
+  for (size_t stage = 0; stage < staged.layout.size(); ++stage) {
+    StepsOf what{.spec = spec,
+                 .profile = staged.profiles[stage],
+                 .global_batch = global,
+                 .ranks = staged.layout[stage],
+                 .crossings = staged.crossings.get(),
+                 .stage = stage};
+    for (const int rank : what.ranks) what.workers.push_back(staged.times[static_cast<size_t>(rank)]);
+    write_steps(engine, what, steps);
+  }
 }
 
 void check_scene(const spec::RunSpec& spec, const Scene& scene) {
@@ -74,17 +162,30 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
   const bool free = spec.runs_free();
   const auto workers = static_cast<double>(spec.comm.workers);
   const auto global = static_cast<double>(spec.examples_per_step());
+  const auto replicas = static_cast<double>(spec.replicas());
+  const bool in_stages = spec.pipeline.stages > 1;
   StepsOf what{.spec = spec, .profile = scene.profile, .global_batch = global};
-  what.workers = times_of(spec, scene, global / workers);
+  Staged staged;
+  if (in_stages) {
+    staged = staged_of(spec, scene, global / replicas);
+    what.workers = staged.times;
+  } else {
+    what.workers = times_of(spec, scene, global / workers);
+  }
 
   Profile profile = scene.profile;
   if (strategy.in_one_process) profile.local = between_threads(profile.local);
   Engine engine(scene.topology, scene.seats, static_cast<int>(spec.comm.workers), profile.local);
   if (scene.one_machine) engine.share_machine(profile.cores, kMessage, kSlice);
+  if (scene.one_machine && in_stages && scene.stages.empty()) engine.share_cores(profile.cores);
   // One period to fall into the rhythm, one to look at; servers' queues take a little longer.
   const int64_t period = period_of(spec), before = strategy.has_servers ? 4 : period;
   const int64_t looked_at = strategy.has_servers ? 8 : period;
-  write_steps(engine, what, before + looked_at);
+  if (in_stages) {
+    write_staged(engine, spec, scene, staged, global, before + looked_at);
+  } else {
+    write_steps(engine, what, before + looked_at);
+  }
   engine.play();
 
   Prediction prediction;
@@ -95,7 +196,7 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
   std::vector<double> share(static_cast<size_t>(spec.comm.workers));
   double all = 0, sent = 0, end = 0;
   for (int rank = 0; rank < spec.comm.workers; ++rank) {
-    const auto& own = engine.marks(rank);
+    const auto& own = engine.marks(engine.first_actor(rank));
     double& part = share[static_cast<size_t>(rank)];
     part = free ? 1 / (own[last].at - own[first].at) : rank == 0 ? 1 : 0;
     all += part;
@@ -110,7 +211,10 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
     return 1e3 * sum;
   };
   const auto between = [&](size_t from, size_t to, double Engine::Mark::*part) {
-    return mean([&](int rank) { return engine.marks(rank)[to].*part - engine.marks(rank)[from].*part; });
+    return mean([&](int rank) {
+      const auto& own = engine.marks(engine.first_actor(rank));
+      return own[to].*part - own[from].*part;
+    });
   };
   const auto timed = [&](double RankTime::*part) {
     return mean([&](int rank) { return what.workers[static_cast<size_t>(rank)].*part; });
@@ -126,7 +230,8 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
   prediction.examples_per_s = global / (1e-3 * prediction.ms);
   prediction.bytes_per_step = sent / workers;
   for (size_t i = first; i < last; ++i) prediction.step_ms.push_back(between(i, i + 1, &Engine::Mark::at));
-  const auto memory = static_cast<double>(scene.profile.at(global / workers).peak_memory);
+  const double memory =
+      in_stages ? staged.memory : static_cast<double>(scene.profile.at(global / workers).peak_memory);
   if (memory > 0) prediction.memory = memory + kept_bytes(spec, scene.profile.elements());
   const double all_steps = steps + static_cast<double>(before);
   for (const Engine::WireUse& use : engine.wires()) {

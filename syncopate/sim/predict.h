@@ -5,6 +5,7 @@
 
 #include "syncopate/network/topology.h"
 #include "syncopate/sim/profile.h"
+#include "syncopate/sim/stages.h"
 #include "syncopate/spec/run_spec.h"
 
 namespace syncopate::sim {
@@ -17,6 +18,8 @@ struct Scene {
   /// All ranks compute on the one machine that the profile was measured on (the lab), whatever the hosts'
   /// speeds. Else each has one such machine to itself, times its host's speed (sim/measured_for.h).
   bool one_machine = false;
+  /// What the stages of a run really cost, waiting for cores included; empty: as the profile says.
+  std::vector<StageCost> stages{};
 };
 
 struct LinkUse {

@@ -71,7 +71,9 @@ class Writer {
     for (const CodecSpeed& each : what.profile.codecs) {
       if (each.name == codec_.name) speed_ = each;
     }
-    for (int rank = 0; rank < ranks_; ++rank) actors_.push_back(engine_.actor(rank));
+    for (int place = 0; place < ranks_; ++place)
+      actors_.push_back(engine_.actor(what_.ranks.empty() ? place : what_.ranks[static_cast<size_t>(place)]));
+    if (staged()) group_ = engine_.group(what_.ranks);
   }
 
   void write(int64_t steps) {
@@ -79,6 +81,7 @@ class Writer {
     mark();
     if (strategy.has_servers) return write_server_steps(steps);
     for (int64_t step = 0; step < steps; ++step) {
+      step_ = step;
       if (strategy.rhythm == spec::Rhythm::kLocal) {
         local_step(step);
       } else if (ranks_ == 1 || strategy.rhythm == spec::Rhythm::kFree ||
@@ -101,6 +104,7 @@ class Writer {
   static bool heeds(const spec::StrategyInfo& strategy, const char* setting) {
     return std::count(strategy.settings.begin(), strategy.settings.end(), setting) > 0;
   }
+  bool staged() const { return what_.crossings != nullptr; }
   bool one_bit_adam() const {
     return codec_.packing == Packing::kSigns && spec::optimizer_info(spec_.optim.name).one_bit_adam;
   }
@@ -134,8 +138,9 @@ class Writer {
   // --- The common parts of a step ---
   /// Up to the last backward pass: micro-batches before the last run whole.
   void forward() {
-    const auto micro = static_cast<double>(std::max<int64_t>(1, spec_.train.accumulate));
+    const double micro = micro_batches();
     work(&RankTime::data);
+    if (staged()) return cross(&Crossings::until_last_backward);
     if (micro > 1) {
       work(&RankTime::forward, (micro - 1) / micro);
       work(&RankTime::backward, (micro - 1) / micro);
@@ -143,28 +148,54 @@ class Writer {
     work(&RankTime::forward, 1 / micro);
   }
   void backward(double share) {
-    work(&RankTime::backward, share / static_cast<double>(std::max<int64_t>(1, spec_.train.accumulate)));
+    if (staged() && std::exchange(last_begun_, step_) != step_) cross(&Crossings::before_last_backward);
+    work(&RankTime::backward, share / micro_batches());
+  }
+  double micro_batches() const {
+    return static_cast<double>(std::max<int64_t>(1, spec_.train.accumulate * spec_.micro_batches()));
+  }
+  using Crossing = void (Crossings::*)(int64_t step, size_t stage, size_t replica, int actor, double slow);
+  void cross(Crossing part) {
+    for (int place = 0; place < ranks_; ++place) {
+      const auto replica = static_cast<size_t>(place);
+      (what_.crossings->*part)(step_, what_.stage, replica, actors_[replica], what_.workers[replica].slow);
+    }
   }
   /// The rest of the backward pass, and the sleep behind it of a worker that is made slow: by then buckets
   /// are on their way.
   void end_backward(double share = 1) {
     backward(share);
+    if (staged()) cross(&Crossings::behind_last_backward);
     work(&RankTime::sleep);
   }
   /// Losses, counts and wishes of a step, and losses of steps before it that were not told yet.
   int totals(int64_t earlier) {
-    const int sums = engine_.all_reduce(16.0 * static_cast<double>(2 + earlier), 8);
+    const int sums = staged() ? what_.crossings->totals(step_, earlier)
+                              : engine_.all_reduce(16.0 * static_cast<double>(2 + earlier), 8);
     start(sums);
     return sums;
   }
   void own_step() {
     forward();
+    const int sums = staged() ? totals(0) : -1;
     end_backward();
+    if (staged()) wait(sums);
     finish_step();
   }
   void finish_step() {
-    work(&RankTime::update);
+    update();
     work(&RankTime::other);
+  }
+  /// Clipping needs the norm of all stages.
+  void update() {
+    if (staged() && spec_.optim.clip > 0) {
+      for (const Action::Kind kind : {Action::Kind::kStart, Action::Kind::kWait}) {
+        for (size_t replica = 0; replica < actors_.size(); ++replica)
+          engine_.script(actors_[replica])
+              .push_back({.kind = kind, .operation = what_.crossings->norm(step_, replica)});
+      }
+    }
+    work(&RankTime::update);
   }
 
   // --- Averagers: what was started, and how it ends ---
@@ -187,7 +218,7 @@ class Writer {
 
   FlightPtr summed(const Piece& piece) {
     auto flight = std::make_shared<Flight>(Flight{.piece = piece});
-    flight->first = engine_.all_reduce(4.0 * static_cast<double>(piece.elements), 4);
+    flight->first = engine_.all_reduce(4.0 * static_cast<double>(piece.elements), 4, group_);
     start(flight->first);
     return flight;
   }
@@ -200,8 +231,8 @@ class Writer {
     const auto begin = [&](int rank) { return std::min(piece.elements, grains * rank / ranks_ * kGrain); };
     for (int rank = 0; rank < ranks_; ++rank) flight->parts.push_back(begin(rank + 1) - begin(rank));
     const double whole = static_cast<double>(piece.elements);
-    flight->first = engine_.exchange(part_bytes(*flight), true, speed.encode_s * whole / ranks_);
-    flight->second = engine_.exchange(part_bytes(*flight), false, 0);
+    flight->first = engine_.exchange(part_bytes(*flight), true, speed.encode_s * whole / ranks_, group_);
+    flight->second = engine_.exchange(part_bytes(*flight), false, 0, group_);
     start(flight->first);
     compute(account, [=](int rank) {
       return speed.encode_s * (whole - static_cast<double>(flight->parts[static_cast<size_t>(rank)]));
@@ -227,8 +258,9 @@ class Writer {
       wide += rank * matrix.columns;
     }
     spend(account, speed_.encode_s * static_cast<double>(piece.elements));
-    flight->first = engine_.all_reduce(4.0 * static_cast<double>(std::max<int64_t>(plain + tall, 1)), 4);
-    if (wide > 0) flight->second = engine_.all_reduce(4.0 * static_cast<double>(wide), 4);
+    flight->first =
+        engine_.all_reduce(4.0 * static_cast<double>(std::max<int64_t>(plain + tall, 1)), 4, group_);
+    if (wide > 0) flight->second = engine_.all_reduce(4.0 * static_cast<double>(wide), 4, group_);
     start(flight->first);
     to_turn_.push_back(flight);
     return flight;
@@ -290,7 +322,7 @@ class Writer {
 
   void gather_scatter(const Piece& piece) {
     const double bytes = 4.0 * static_cast<double>(piece.elements);
-    const int gathered = engine_.gather(bytes, 0), scattered = engine_.scatter(bytes, 0);
+    const int gathered = engine_.gather(bytes, 0, group_), scattered = engine_.scatter(bytes, 0, group_);
     start(gathered);
     wait(gathered);
     compute(Account::kExchange,
@@ -365,7 +397,7 @@ class Writer {
 
   /// One of an embedding's rows is said to be in use before they are sent.
   int announce(const Bucket& bucket) {
-    const int said = engine_.all_reduce(static_cast<double>(bucket.table_rows), 1);
+    const int said = engine_.all_reduce(static_cast<double>(bucket.table_rows), 1, group_);
     start(said);
     return said;
   }
@@ -427,7 +459,7 @@ class Writer {
     for (const Bucket& table : tables) announced.push_back(announce(table));
     end_backward();
     wait(sums);
-    const int norm = engine_.all_reduce(8, 8);
+    const int norm = engine_.all_reduce(8, 8, group_);
     start(norm);
     wait(norm);
     const CodecSpeed* rows_speed = &speed_;
@@ -458,12 +490,12 @@ class Writer {
     int sums = -1, counted = -1;
     if (starting(done)) {
       sums = totals(apart - 1);
-      counted = engine_.all_reduce(8, 8);
+      counted = engine_.all_reduce(8, 8, group_);
       start(counted);
     }
     end_backward();
     if (sums >= 0) wait(sums);
-    work(&RankTime::update);
+    update();
     const auto slot_of = [&](int64_t number) { return static_cast<size_t>(number % (delay + 1)); };
     const auto launch = [&] {
       wait(counted);
@@ -604,6 +636,8 @@ class Writer {
   const spec::RunSpec& spec_;
   const LocalCosts& local_;
   int ranks_;
+  int group_ = 0;
+  int64_t step_ = 0, last_begun_ = -1;
   const spec::CodecInfo& codec_;
   CodecSpeed speed_{};
   std::vector<int> actors_{};
@@ -627,7 +661,7 @@ double kept_bytes(const spec::RunSpec& spec, int64_t elements) {
       spec.codec.error_feedback == "auto" ? codec.feeds_back : spec.codec.error_feedback == "true";
   double arrays = 0;
   // Of coded sums both the sender and the owner keep what was lost.
-  if (feeds_back && spec.comm.workers > 1) arrays += codec.packing == Packing::kLowRank ? 1 : 2;
+  if (feeds_back && spec.replicas() > 1) arrays += codec.packing == Packing::kLowRank ? 1 : 2;
   if (spec.strategy.name == "diloco") arrays += 3;  // the anchor, the momentum, what travels
   if (spec.strategy.name == "local-sgd" && (spec.strategy.delay > 0 || spec.strategy.overlap_average))
     arrays += 2;

@@ -5,11 +5,13 @@
 
 #include "syncopate/sim/engine.h"
 #include "syncopate/sim/predict.h"
+#include "syncopate/sim/stages.h"
 
 namespace syncopate::sim {
 
 /// A step of one rank, the exchange apart.
 struct RankTime {
+  double slow = 1;  ///< its seconds for one of a device of speed 1
   double forward = 0, backward = 0;
   double sleep = 0;  ///< behind the backward pass, by comm.slow
   double update = 0, data = 0, other = 0;
@@ -21,6 +23,10 @@ struct StepsOf {
   const Profile& profile;
   std::vector<RankTime> workers{};
   double global_batch = 0;  ///< examples of all workers in a step
+  // Of one stage of a pipeline: `workers` are its replicas, and `profile` knows its parameters alone.
+  std::vector<int> ranks{};        ///< theirs; empty: from 0
+  Crossings* crossings = nullptr;  ///< to the other stages; null: there are none
+  size_t stage = 0;
 };
 
 /// Steps between which a strategy's rhythm repeats.

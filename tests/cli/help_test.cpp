@@ -37,8 +37,8 @@ std::vector<std::string> titles(const CommandText& command) {
 
 TEST(Help, TrainHasItsOptionsInGroups) {
   const CommandText train = WholeProgram().text("train");
-  EXPECT_EQ(titles(train), (std::vector<std::string>{"Task", "Model", "Training", "Synchronising", "Workers",
-                                                     "Output", "Options"}));
+  EXPECT_EQ(titles(train), (std::vector<std::string>{"Task", "Model", "Training", "Synchronising", "Pipeline",
+                                                     "Workers", "Output", "Options"}));
   EXPECT_EQ(train.examples.size(), 2u);
 }
 

@@ -1,9 +1,11 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
 #include "syncopate/cli/commands.h"
+#include "syncopate/sim/profile.h"
 #include "tests/support/support.h"
 
 namespace syncopate::cli {
@@ -88,6 +90,51 @@ TEST_F(PlanCommand, RefusesScalesOutOfReason) {
     refuses(std::string("--stages 2 --replicas 1 --scale ") + scale, "--scale");
   }
   EXPECT_GT(plan("--stages 2 --replicas 1 --scale 1e8").at("cost_s").get<double>(), 1e8);
+}
+
+TEST_F(PlanCommand, WhatItWritesIsSimulatedAsItWasPlayedOut) {
+  sim::Profile profile{.task = std::string("supersense"), .model = std::string("bert-tiny")};
+  profile.optimizer = std::string("adamw");
+  profile.cores = 2;
+  profile.times = {{.batch = 2, .forward_s = 0.02, .backward_s = 0.04, .update_s = 0.001}};
+  for (int i = 0; i < 2; ++i) {
+    profile.layers.push_back(
+        {.name = std::string("l"), .share = 0.5, .parameters = 10000, .output_bytes = 1e5, .channels = 128});
+    profile.parameters.push_back({.name = std::string("w"), .shape = {100, 100}, .layer = 1 - i});
+  }
+  sim::write_profile(folder_ / "step.json", profile);
+  const std::string with = "--profile " + (folder_ / "step.json").string();
+  const auto placed = plan(with + " --global-batch 8 --stages 2 --replicas 1 --micro-batches 4");
+  EXPECT_EQ(placed.at("cut"), nlohmann::json({1, 1}));
+  const auto simulated = [&](const std::string& more) {
+    Program program{.app = CLI::App{kPurpose, "syncopate"}};
+    std::string word = "syncopate";
+    char* words[] = {word.data(), nullptr};
+    const Command command = add_simulate(program, words);
+    const test::TempDir out;
+    program.app.parse(fmt::format("simulate {} --placement {} --out {} --json --activation-codec direct {}",
+                                  with, (folder_ / "plan.json").string(), (out / "run").string(), more));
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    try {
+      command();
+    } catch (...) {
+      testing::internal::GetCapturedStdout();
+      testing::internal::GetCapturedStderr();
+      throw;
+    }
+    testing::internal::GetCapturedStderr();
+    const auto result = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+    const auto spec = nlohmann::json::parse(test::read_text(out / "run" / "spec.json"));
+    EXPECT_EQ(spec.at("pipeline.stages"), 2);
+    EXPECT_EQ(spec.at("pipeline.layout"), placed.at("stages")[0][0] == 0 ? "0/1" : "1/0");
+    EXPECT_EQ(spec.at("network.hosts"), "a,b");
+    return result.at("ms_per_iteration").get<double>() / 1e3;
+  };
+  const double played = placed.at("played_out_s");
+  EXPECT_NEAR(simulated(""), played, 1e-3 * played);
+  EXPECT_GT(simulated("--set comm.slow=1:2"), 1.1 * played);
+  EXPECT_THROW(simulated("--workers 4"), ConfigError);
 }
 
 }  // namespace

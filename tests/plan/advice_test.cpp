@@ -70,6 +70,20 @@ TEST(Advice, OnASlowNetworkRareAveragesAndCodecsLead) {
             0.3 * row_of(advice, "all-reduce", 2).predicted.bytes_per_step);
 }
 
+TEST(Advice, ComparesStagesWithOneWorkerThatHoldsTheWholeModel) {
+  AdviceRequest request = request_for(1, 1, 1, {2, 3, 4});
+  request.base.pipeline.stages = 2;
+  for (int i = 0; i < 4; ++i)
+    request.profiles[1].layers.push_back(
+        {.name = "l", .share = 0.25, .parameters = 512 * 512, .output_bytes = 1e4, .channels = 128});
+  const Advice advice = advise(request);
+  EXPECT_EQ(advice.rows[advice.alone].spec.pipeline.stages, 1);
+  EXPECT_EQ(row_of(advice, "ddp", 4).spec.pipeline.stages, 2);
+  EXPECT_GT(row_of(advice, "ddp", 4).predicted.ms, 0);
+  EXPECT_LT(row_of(advice, "ddp", 4).predicted.ms, row_of(advice, "ddp", 2).predicted.ms);
+  for (const AdviceRow& row : advice.rows) EXPECT_NE(row.spec.comm.workers, 3) << "no multiple of two stages";
+}
+
 TEST(Advice, SaysWhenOneWorkerIsFaster) {
   AdviceRequest request = request_for(300, 0.0001, 0.01);
   request.base.strategy.every = 2;

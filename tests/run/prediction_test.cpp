@@ -74,5 +74,34 @@ TEST_F(RunPrediction, IsNeverWorthARun) {
   EXPECT_TRUE(predict());
 }
 
+TEST_F(RunPrediction, OfStagesTakesWhatTheyCostAndSent) {
+  spec_.pipeline.stages = 2;
+  spec_.pipeline.micro_batches = 4;
+  spec_.optim.clip = 0;
+  const std::vector<ModelShape> shapes{model_, model_};
+  measured_.stages.resize(2);
+  for (record::StageRecord& stage : measured_.stages) {
+    stage.forward_ms = 4 * 10;
+    stage.backward_ms = 4 * 20;
+    stage.optimizer_ms = 1;
+  }
+  measured_.stages[0].bytes_forward = measured_.stages[1].bytes_backward = 4e5;
+  const auto of = [&] {
+    return predict_run(spec_, placement_, measured_, shapes, [] { return sim::LocalCosts{}; });
+  };
+  const auto step = of();
+  ASSERT_TRUE(step);
+  EXPECT_GT(step->ms, 5 * 30) << "four micro-batches through two stages";
+  EXPECT_LT(step->ms, 5 * 30 + 50);
+  EXPECT_NEAR(step->compute_ms, 4 * 30 + 1, 0.1);
+  measured_.stages[1].backward_ms *= 2;
+  EXPECT_GT(of()->ms, step->ms + 60);
+  measured_.stages[1].backward_ms /= 2;
+  measured_.stages[0].bytes_forward *= 30;  // more than compute hides
+  EXPECT_GT(of()->ms, step->ms + 50);
+  measured_.stages.clear();
+  EXPECT_FALSE(of()) << "nobody measured";
+}
+
 }  // namespace
 }  // namespace syncopate::run

@@ -228,6 +228,11 @@ TEST_F(CommandLine, TracesAPipelineAndRecordsItsStages) {
        {"step 3", "forward 0", "backward 3", "update", "send 1 to rank 1", "receive 2 from rank 1"})
     EXPECT_TRUE(names.contains(name)) << name;
   EXPECT_FALSE(names.contains("step 4")) << "one step was asked for";
+  const CommandResult killed =
+      train("killed", {"--strategy", "ddp", "--workers", "2", "--steps", "6", "--trace",
+                       folder_ / "killed.json", "--set", "comm.fault=1:6:backward:kill"});
+  EXPECT_EQ(killed.exit_code, 4) << killed.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "killed.json"));
   expect_complaint(train("other", {"--trace", folder_ / "none/trace.json"}), 2, "make it first");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "other"));
 }

@@ -293,9 +293,9 @@ class Report(Page):
         names = "return [...document.querySelectorAll(arguments[0] + ' .bar-row .name')].map((each) => each.textContent)"
         self.assertEqual(self.browser.run(names, "#stages"), ["stage 0, 2 blocks", "stage 1, 1 block"])
         self.assertEqual(self.browser.run(names, "#stage-bytes"), ["stage 0, 2 blocks", "stage 1, 1 block"])
-        self.assertIn("43 ms, idle 37 %", self.text("#stages"))
+        self.assertIn("43.0 ms, idle 37", self.text("#stages"))
         self.assertIn("8 micro-batches a step, gpipe", self.text("#stages"))
-        self.assertIn("waiting for other stages 6 ms", self.browser.run("return document.querySelector('#stages .bar-row').ariaLabel"))
+        self.assertIn("waiting for other stages 6.0 ms", self.browser.run("return document.querySelector('#stages .bar-row').ariaLabel"))
 
     def test_empty_and_failed_say_so(self):
         results = json.loads(json.dumps(self.made.results))

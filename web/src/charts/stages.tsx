@@ -89,7 +89,7 @@ export function StageCharts({ model, openArm }: { model: Model; openArm: (id: st
     <div class="pair">
       <StackedBars
         id="stages" title="What each stage does in a step" axis="ms per step" rows={time} legend={legendOf(time, parts)} model={model} openArm={openArm} many="stages"
-        lead={<>{chooser} One bar for each stage, the mean of its {plural(pipeline.replicas, "replica")}. Idle is the share in which it neither computes nor codes.</>} format={compact}
+        lead={<>{chooser} One bar for each stage{pipeline.replicas > 1 ? `, the mean of its ${plural(pipeline.replicas, "replica")}` : ""}. Idle is the share in which it neither computes nor codes.</>} format={compact}
         note={
           <p>
             {count(pipeline.micro_batches)} micro-batches a step, {pipeline.schedule}; activations: {pipeline.activation_codec === "none" ? "as they are" : pipeline.activation_codec}

@@ -123,7 +123,8 @@ class ArmFlags {
     if (slower && arm_.timing_counts() && single.timed_fairly()) {
       add("slower", "slower than " + (single.workers == 1 ? "one worker" : single.name));
     }
-    if (mean > 1.02 * ideal && (arm_.speedup.n < 2 || arm_.speedup.low > ideal))
+    // To be faster than a pipeline, which has to wait for its own stages, needs no explanation.
+    if (single.stages == 1 && mean > 1.02 * ideal && (arm_.speedup.n < 2 || arm_.speedup.low > ideal))
       add("superlinear", taken_apart(single, ideal));
   }
 

@@ -55,6 +55,7 @@ TEST(Stages, AreMeasuredAgainstOnePipelineWhereNoWorkerIsAlone) {
   sweep.arm("plain", "single", 2, {0.80, 0.81}, 1000);
   sweep.arm("coded", "single", 2, {0.80, 0.81}, 3500);
   sweep.arm("both", "ddp", 4, {0.80, 0.81}, 1800);
+  sweep.arm("whole", "ddp", 2, {0.80, 0.81}, 1600);
   for (const char* arm : {"plain", "coded", "both"})
     cut(sweep, arm, arm == std::string("coded") ? "ac-sgd" : "none");
   const Results results = sweep.analysed();
@@ -62,6 +63,8 @@ TEST(Stages, AreMeasuredAgainstOnePipelineWhereNoWorkerIsAlone) {
   for (const char* arm : {"coded", "both"}) EXPECT_EQ(arm_named(results, arm).speed_against, one);
   EXPECT_NEAR(arm_named(results, "coded").speedup.mean, 3.5, 1e-6);
   EXPECT_NEAR(arm_named(results, "both").efficiency, 0.9, 1e-6) << "two replicas at 1.8 times the speed";
+  for (const char* arm : {"coded", "whole"})
+    EXPECT_FALSE(arm_named(results, arm).has_flag("superlinear")) << "a pipeline has to wait for itself";
 }
 
 TEST(Stages, AreNamedSoThatNobodyTakesThemForWholeModels) {

@@ -92,20 +92,32 @@ class Watched : public parallel::Single {
   std::vector<std::vector<double>> ready_, rows_;
 };
 
-/// Remembers a batch that a step computed on.
+/// What steps computed on.
+struct Seen {
+  tensor::Batch last{};
+  double examples = 0, rows = 0, real_rows = 0;  ///< of texts: tokens, with padding and without
+};
+
+/// Remembers what steps computed on.
 class Remembering : public parallel::Engine {
  public:
-  Remembering(std::unique_ptr<parallel::Engine> inner, tensor::Batch& into)
-      : inner_(std::move(inner)), into_(into) {}
+  Remembering(std::unique_ptr<parallel::Engine> inner, Seen& into) : inner_(std::move(inner)), into_(into) {}
   parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
                           uint64_t noise_key, const parallel::EngineEvents& events) override {
-    if (!micro.empty()) into_ = micro.front();
+    for (const tensor::Batch& batch : micro) {
+      into_.last = batch;
+      const auto mask = batch.fields.find("attention_mask");
+      if (mask == batch.fields.end()) continue;
+      into_.examples += static_cast<double>(batch.size());
+      into_.rows += static_cast<double>(mask->second.numel());
+      into_.real_rows += mask->second.sum().item<double>();
+    }
     return inner_->run(replica, micro, noise_key, events);
   }
 
  private:
   std::unique_ptr<parallel::Engine> inner_;
-  tensor::Batch& into_;
+  Seen& into_;
 };
 
 /// Takes steps down until there are enough of them.
@@ -253,10 +265,14 @@ std::vector<sim::LayerProfile> blocks_of(parallel::Replica& replica, Watched& wa
   return as_blocks(layers, model);
 }
 
-/// Of the rows that would travel, those that are no padding.
-double real_share(const tensor::Batch& batch) {
-  const auto mask = batch.fields.find("attention_mask");
-  return mask == batch.fields.end() ? 1 : mask->second.to(at::kDouble).mean().item<double>();
+/// Layers were looked at with one batch; texts of others are padded to other lengths.
+void take_mean_rows(const Seen& seen, sim::Profile& profile) {
+  if (seen.rows == 0 || seen.real_rows == 0) return;
+  profile.real_share = seen.real_rows / seen.rows;
+  const double here = static_cast<double>(seen.last.fields.at("attention_mask").numel()) /
+                      static_cast<double>(seen.last.size());
+  for (size_t i = 0; i + 1 < profile.layers.size(); ++i)
+    profile.layers[i].output_bytes *= seen.rows / seen.examples / here;
 }
 
 sim::BatchTime time_of(const std::vector<record::StepRecord>& steps, int64_t batch) {
@@ -284,17 +300,17 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
   const int64_t asked = batch_of_worker(spec);
   std::vector<int64_t> batches = options.batches;
   if (batches.empty()) batches = {std::max<int64_t>(1, asked / 2), asked, 2 * asked};
+  int64_t main_batch = asked;  // where gradients and layers are timed
   if (options.batches.empty() && spec.pipeline.stages > 1) {
     // What a stage computes on at a time.
-    const int64_t micro = std::max<int64_t>(1, asked / (spec.train.accumulate * spec.micro_batches()));
-    batches = {micro, 2 * micro, asked};
+    main_batch = std::max<int64_t>(1, asked / (spec.train.accumulate * spec.micro_batches()));
+    batches = {std::max<int64_t>(1, main_batch / 2), main_batch, asked};
   }
   std::sort(batches.begin(), batches.end());
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   if (batches.front() < 1) throw ConfigError("a batch must have 1 example or more, got {}", batches.front());
-  // Where gradients and layers are timed: the size that was asked for, or the middle.
-  const auto found = std::find(batches.begin(), batches.end(), asked);
-  const int64_t main_batch = found != batches.end() ? asked : batches[batches.size() / 2];
+  if (std::find(batches.begin(), batches.end(), main_batch) == batches.end())
+    main_batch = batches[batches.size() / 2];
   double work = 0;
   for (const int64_t batch : batches) work += std::sqrt(static_cast<double>(batch));
   const int all = static_cast<int>(batches.size()) + 2;
@@ -322,7 +338,7 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
                        .training_examples = static_cast<double>(setup.train->size())};
   for (const int64_t batch : batches) {
     Watched* watched = nullptr;
-    tensor::Batch last;
+    Seen seen;
     AssemblyOptions parts{.device = device, .precision = precision.used};
     if (batch == main_batch) {
       parts.strategy = [&](comm::Group&) {
@@ -331,7 +347,7 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
         return made;
       };
       parts.around_engine = [&](std::unique_ptr<parallel::Engine> engine) {
-        return std::make_unique<Remembering>(std::move(engine), last);
+        return std::make_unique<Remembering>(std::move(engine), seen);
       };
     }
     Assembly assembly(alone(spec, batch, options.rank), setup, parallel::Mesh::of_replicas(group), group,
@@ -357,8 +373,8 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
     }
     if (options.together) options.together();
     tell_progress("layers");
-    profile.layers = blocks_of(replica, *watched, last, profile.parameters);
-    profile.real_share = real_share(last);
+    profile.layers = blocks_of(replica, *watched, seen.last, profile.parameters);
+    take_mean_rows(seen, profile);
     for (const auto& [name, table] : replica.model.tied())
       profile.tied_bytes += static_cast<double>(table.nbytes());
   }

@@ -26,12 +26,7 @@ gbit = 1
 )");
   }
 
-  nlohmann::json plan(const std::string& flags, const std::string& network = "") const {
-    Program program{.app = CLI::App{kPurpose, "syncopate"}};
-    const Command command = add_plan(program);
-    const std::string out = (folder_ / "plan.json").string();
-    program.app.parse("plan --network " + (network.empty() ? two_.string() : network) + " --out " + out +
-                      " " + flags);
+  static std::string printed_by(const Command& command) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     try {
@@ -41,8 +36,17 @@ gbit = 1
       testing::internal::GetCapturedStderr();
       throw;
     }
-    testing::internal::GetCapturedStdout();
     testing::internal::GetCapturedStderr();
+    return testing::internal::GetCapturedStdout();
+  }
+
+  nlohmann::json plan(const std::string& flags, const std::string& network = "") const {
+    Program program{.app = CLI::App{kPurpose, "syncopate"}};
+    const Command command = add_plan(program);
+    const std::string out = (folder_ / "plan.json").string();
+    program.app.parse("plan --network " + (network.empty() ? two_.string() : network) + " --out " + out +
+                      " " + flags);
+    printed_by(command);
     return nlohmann::json::parse(test::read_text(out));
   }
 
@@ -114,17 +118,7 @@ TEST_F(PlanCommand, WhatItWritesIsSimulatedAsItWasPlayedOut) {
     const test::TempDir out;
     program.app.parse(fmt::format("simulate {} --placement {} --out {} --json --activation-codec direct {}",
                                   with, (folder_ / "plan.json").string(), (out / "run").string(), more));
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    try {
-      command();
-    } catch (...) {
-      testing::internal::GetCapturedStdout();
-      testing::internal::GetCapturedStderr();
-      throw;
-    }
-    testing::internal::GetCapturedStderr();
-    const auto result = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+    const auto result = nlohmann::json::parse(printed_by(command));
     const auto spec = nlohmann::json::parse(test::read_text(out / "run" / "spec.json"));
     EXPECT_EQ(spec.at("pipeline.stages"), 2);
     EXPECT_EQ(spec.at("pipeline.layout"), placed.at("stages")[0][0] == 0 ? "0/1" : "1/0");

@@ -172,6 +172,16 @@ TEST(StepProbe, MeasuresTimesReadyGradientsAndLayers) {
   }
   EXPECT_NEAR(share, 1, 1e-9);
   EXPECT_EQ(parameters, profile.elements()) << "each parameter is in one layer";
+  ASSERT_EQ(profile.layers.size(), 2u) << "what a pipeline may not cut: bert-tiny's blocks";
+  EXPECT_EQ(profile.layers[0].channels, 128);
+  EXPECT_LE(profile.layers[0].output_bytes, 4.0 * 128 * static_cast<double>(spec.max_length()));
+  for (const sim::ParameterProfile& each : profile.parameters) {
+    const bool first = each.name.find("embeddings") != std::string::npos;
+    if (first) EXPECT_EQ(each.layer, 0) << each.name << " stays with the first block";
+    EXPECT_TRUE(each.layer == 0 || each.layer == 1) << each.name;
+  }
+  EXPECT_GT(profile.real_share, 0);
+  EXPECT_LT(profile.real_share, 1) << "texts of different lengths are padded";
   EXPECT_EQ(sim::to_json(mean_of({profile, profile})), sim::to_json(profile));
   sim::Profile slower = profile;
   slower.times[0].forward_s *= 3;

@@ -39,7 +39,7 @@ GPT = {
 TEXTS = {name: GPT[name] for name in ("none", "ac-sgd 4/8", "ac-sgd 3/6", "ac-sgd 2/6", "direct 2/6",
                                       "ac-sgd 4/8, gradients int8, 2 replicas")}
 BASES = {"4 stages, ac-sgd 2/6": "4 stages, none", "4 stages, direct 2/6": "4 stages, none",
-         "ac-sgd 4/8, dropout 0.1": "none, dropout 0.1"}
+         "none, dropout 0.1": "none, dropout 0.1", "ac-sgd 4/8, dropout 0.1": "none, dropout 0.1"}
 
 
 def flags_of(what, data, scale, start):
@@ -158,7 +158,7 @@ def tables(results, options):
                 shown, mean = " ".join(f"{100 * value:.1f}" for value in figures(made, "score")), f"{100 * score:.1f}"
                 coded = " ".join(f"{100 * value:.1f}" for value in figures(made, "coded"))
             sending = [stage for run in made for stage in run["stages"] if stage.get("bits_forward")]
-            bits = f"{statistics.fmean(stage['forward_bits'] for stage in sending):.1f}" if sending else ""
+            bits = f"{statistics.fmean(stage['bits_forward'] for stage in sending):.1f}" if sending else ""
             errors = [stage["error_forward"] for run in made for stage in run["stages"] if stage.get("error_forward")]
             lines.append(row(name, f"{last:.3f}", excess, shown, mean, against, coded, bits,
                              f"{statistics.fmean(errors):.3f}" if errors else "", f"{statistics.fmean(figures(made, 'bytes')) / 1e3:.0f} kB"))

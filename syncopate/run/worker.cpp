@@ -381,10 +381,11 @@ class Worker {
                     setup.test->size(), spec_.examples_per_step() / (free ? workers() : 1),
                     free ? "update" : "step", steps, free ? "update" : "step", folder_.path.string()));
     if (!cut_.empty()) {
-      recorder.say(fmt::format(
-          "{} stages of {} blocks, {} micro-batches, {} x {} replica{}{}", spec_.pipeline.stages, cut_,
-          spec_.micro_batches(), spec_.pipeline.schedule, spec_.replicas(), spec_.replicas() == 1 ? "" : "s",
-          spec_.activation.codec == "none" ? "" : " · activations: " + spec_.activation.codec));
+      recorder.say(
+          fmt::format("pipeline: {} stages ({} blocks) x {} replica{}, {} micro-batches, schedule {}{}",
+                      spec_.pipeline.stages, cut_, spec_.replicas(), spec_.replicas() == 1 ? "" : "s",
+                      spec_.micro_batches(), spec_.pipeline.schedule,
+                      spec_.activation.codec == "none" ? "" : ", activations by " + spec_.activation.codec));
     }
     recorder.say("watch: syncopate watch " + shell_word(folder_.path.string()));
     for (const std::string& note : notes_) recorder.say(note_line(note));

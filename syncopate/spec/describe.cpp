@@ -221,8 +221,7 @@ void RunSpec::Comm::describe(Fields& fields) {
 }
 
 void RunSpec::Pipeline::describe(Fields& fields) {
-  fields.add("stages", stages, "cut the model into so many pipeline stages; workers = stages x replicas",
-             "stages");
+  fields.add("stages", stages, "number of pipeline stages (workers = stages x replicas)", "stages");
   fields
       .add("cut", cut,
            "blocks of each stage, such as 3,5,4 (default: stages as even as their measured times)")
@@ -247,16 +246,18 @@ void RunSpec::Activation::describe(Fields& fields) {
   fields.add("backward_bits", backward_bits, "direct, ac-sgd: bits of an activation's gradient, 1 to 8");
   fields.add("rounding", rounding, "direct, ac-sgd: rounding to those bits")
       .one_of({"nearest", "stochastic"});
-  fields.add("first_visit", first_visit, "ac-sgd: how an example is sent that both sides do not know yet")
+  fields.add("first_visit", first_visit, "ac-sgd: precision of an example's first transfer")
       .one_of({"full", "half", "int8"});
   fields.add("buffer", buffer, "ac-sgd: where both sides remember examples").one_of({"memory", "file"});
   fields.add("store", store, "ac-sgd: precision of what they remember")
       .one_of({"fp32", "fp16", "int8", "int4"});
-  fields.add("buffer_gib", buffer_gib,
-             "ac-sgd: how much each end of a cut may remember; further examples are sent as if seen first");
+  fields.add(
+      "buffer_gib", buffer_gib,
+      "ac-sgd: buffer budget per end of a cut; examples beyond it are always sent as on a first visit");
   fields
       .add("eval", eval,
-           "whether evaluations compress, too (both: they do not, but the last one is made twice)")
+           "compress during evaluation: plain (no), coded (yes), both (no, but the final one is scored both "
+           "ways)")
       .one_of({"plain", "coded", "both"});
 }
 

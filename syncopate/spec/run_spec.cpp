@@ -167,7 +167,7 @@ std::vector<std::vector<int>> RunSpec::layout() const {
       ranks[stage].push_back(static_cast<int>(*rank));
     }
     if (static_cast<int64_t>(ranks[stage].size()) != replicas())
-      refuse(fmt::format("stage {} has {} ranks, not {}", stage + 1, ranks[stage].size(), replicas()));
+      refuse(fmt::format("stage {} has {} ranks, not {}", stage, ranks[stage].size(), replicas()));
   }
   return ranks;
 }

@@ -105,11 +105,16 @@ void require_local_steps(const RunSpec& spec) {
 void require_strategy(const RunSpec& spec) {
   const RunSpec::Strategy& s = spec.strategy;
   const StrategyInfo& info = strategy_info(s.name);
+  if (info.one_worker && spec.replicas() > 1 && spec.pipeline.stages > 1) {
+    throw ConfigError(
+        "the strategy {} trains one replica; with --stages {} use --workers {} or another strategy", s.name,
+        spec.pipeline.stages, spec.pipeline.stages);
+  }
   if (info.one_worker && spec.replicas() > 1) {
     throw ConfigError(
         "the strategy {} trains with one worker, got --workers {}; choose another strategy or "
-        "--workers {}",
-        s.name, spec.comm.workers, spec.pipeline.stages);
+        "--workers 1",
+        s.name, spec.comm.workers);
   }
   require_at_least("strategy.every", s.every, 1);
   require_one_of("strategy.moments", s.moments, {"keep", "average", "reset"});
@@ -125,18 +130,19 @@ void require_pipeline(const RunSpec& spec) {
   const RunSpec::Pipeline& pipeline = spec.pipeline;
   require_at_least("--stages", pipeline.stages, 1);
   if (spec.comm.workers % pipeline.stages != 0) {
-    throw ConfigError("--workers {} is no multiple of --stages {}; give {} or {} workers", spec.comm.workers,
-                      pipeline.stages,
-                      std::max<int64_t>(1, spec.comm.workers / pipeline.stages) * pipeline.stages,
-                      (spec.comm.workers / pipeline.stages + 1) * pipeline.stages);
+    const int64_t below = spec.comm.workers / pipeline.stages * pipeline.stages,
+                  above = below + pipeline.stages;
+    throw ConfigError("--stages {} needs a multiple of {} workers, got {}; use --workers {}{}",
+                      pipeline.stages, pipeline.stages, spec.comm.workers,
+                      below > 0 ? fmt::format("{} or ", below) : "", above);
   }
   if (pipeline.stages == 1) return;
   const auto keeps_in_step = [](const StrategyInfo& info) {
     return info.rhythm != Rhythm::kFree && !info.in_one_process;
   };
   if (!keeps_in_step(strategy_info(spec.strategy.name))) {
-    throw ConfigError("--stages needs replicas that keep in step ({}), which those of {} do not",
-                      strategies_that(keeps_in_step), spec.strategy.name);
+    throw ConfigError("the strategy {} cannot be used with --stages; use one of: {}", spec.strategy.name,
+                      strategies_that(keeps_in_step));
   }
   require_one_of("pipeline.schedule", pipeline.schedule, {"1f1b", "gpipe"});
   require_at_least("pipeline.micro_batches", pipeline.micro_batches, 0);

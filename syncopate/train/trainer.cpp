@@ -292,7 +292,7 @@ void Trainer::restore_engine(int64_t steps_done, Resumption& how) {
   engine_saved_ = steps_done;
   if (failure.empty()) return;
   parts_.engine.forget_state();
-  how.note(fmt::format("stages remember no example any more, which are sent as if seen first ({})", failure));
+  how.note(fmt::format("activation buffers start empty, so each example is sent as on a first visit once more ({})", failure));
 }
 
 void Trainer::remove_engine_states() {

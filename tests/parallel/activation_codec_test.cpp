@@ -443,7 +443,7 @@ TEST(AcSgd, RefusesFilesThatAreDamagedOrNotItsOwn) {
   EXPECT_PART(error_of([&] { Edge({.codec = "direct"}).sender->load(folder / "saved"); }),
               "activation codec ac-sgd");
   EXPECT_PART(error_of([&] { Edge({.codec = "ac-sgd", .buffer_gib = 1e-7}).sender->load(folder / "saved"); }),
-              "2: buffer_gib");
+              "2: activation.buffer_gib");
   EXPECT_EQ(error_of([&] { Edge(options, 1).sender->load(folder / "saved"); }), "");
 }
 
@@ -467,7 +467,8 @@ TEST(AcSgd, BeyondItsBudgetSendsAsOnAFirstVisit) {
   EXPECT_EQ(edge.receiver->sums().beyond_budget, 3);
   const std::string small =
       error_of([&] { Edge({.codec = "ac-sgd", .buffer_gib = 1e-6}).forward(hidden_of(batch, 0), batch); });
-  EXPECT_PART(small, "2: buffer_gib is 1e-06, but the activations of one batch of 2 examples take");
+  EXPECT_PART(small,
+              "2: activation.buffer_gib is 1e-06, but the activations of one micro-batch of 2 examples take");
 }
 
 TEST(AcSgd, AnIdMustStayTheSameText) {

@@ -111,6 +111,10 @@ class PipelineEngine::Step {
       flights_[i].batch = device.is_cpu() ? micro[i] : micro[i].to(device);
       for (tensor::RowUse& use : replica.model.rows_used(micro[i])) made_.rows.push_back(std::move(use));
       made_.loss.of_replica += replica.model.count(micro[i]);
+      // The first is needed at once; the others are read while it is computed.
+      for (ActivationCodec* codec : {engine.before_.get(), engine.after_.get()}) {
+        if (codec != nullptr && i > 0) codec->prefetch(micro[i].ids);
+      }
     }
   }
 

@@ -43,7 +43,8 @@ void ActivationBuffer::check_room(std::span<const int64_t> rows, int64_t channel
   for (const int64_t each : rows) needed += BufferMemory::rounded(bytes_of(each, channels));
   if (needed <= memory_->capacity()) return;
   throw ConfigError(
-      "buffer_gib is {:.4g}, but the activations of one batch of {} examples take {:.4g} GiB in {}: raise "
+      "activation.buffer_gib is {:.4g}, but the activations of one micro-batch of {} examples take {:.4g} "
+      "GiB in {}: raise "
       "it, or choose a smaller store or batch",
       options_.buffer_gib, rows.size(), static_cast<double>(needed) / kGib, options_.store);
 }
@@ -141,7 +142,7 @@ void ActivationBuffer::restore(std::string_view bytes) {
     throw damaged();
   }
   if (used > memory_->capacity()) {
-    throw ConfigError("buffer_gib is {:.4g}, but the saved activations take {:.4g} GiB: raise it",
+    throw ConfigError("activation.buffer_gib is {:.4g}, but the saved activations take {:.4g} GiB: raise it",
                       options_.buffer_gib, static_cast<double>(used) / kGib);
   }
   std::unordered_map<int64_t, Place> loaded;

@@ -35,15 +35,14 @@ bool lock_buffer(int file) {
 /// Takes over an empty file or one that this run left.
 void own_buffer(int file, const std::filesystem::path& path, uint64_t run) {
   if (!lock_buffer(file)) {
-    throw DataError("the activation buffer {} is in use by another run: choose another folder",
-                    path.string());
+    throw DataError("the activation buffer {} is in use by another run: use another --out", path.string());
   }
   struct stat status {};
   BufferOwner owner;
   const bool fresh = ::fstat(file, &status) == 0 && status.st_size == 0;
   if (!fresh && (::pread(file, &owner, sizeof owner, 0) != sizeof owner || owner.mark != kBufferMark ||
                  owner.run != run)) {
-    throw DataError("the activation buffer {} belongs to another run: remove it or choose another folder",
+    throw DataError("the activation buffer {} belongs to another run: remove it or use another --out",
                     path.string());
   }
 }
@@ -60,7 +59,7 @@ BufferMemory::BufferMemory(const std::filesystem::path& path, size_t capacity, u
   if (path.has_parent_path()) make_folder(path.parent_path());
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) {
-    throw DataError("cannot open the activation buffer {}: {}; choose another folder", path.string(),
+    throw DataError("cannot open the activation buffer {}: {}; use another --out", path.string(),
                     std::strerror(errno));
   }
   try {
@@ -68,8 +67,9 @@ BufferMemory::BufferMemory(const std::filesystem::path& path, size_t capacity, u
     const BufferOwner owner{.run = run};
     if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, &owner, sizeof owner, 0) != sizeof owner ||
         ::ftruncate(file_, static_cast<off_t>(kPage + capacity_)) != 0) {
-      throw DataError("cannot write the activation buffer {}: {}; lower buffer_gib or choose another folder",
-                      path.string(), std::strerror(errno));
+      throw DataError(
+          "cannot write the activation buffer {}: {}; lower activation.buffer_gib or use another --out",
+          path.string(), std::strerror(errno));
     }
     map(file_);
     data_ = whole_ + kPage;
@@ -91,7 +91,7 @@ void BufferMemory::map(int file) {
   const int kind = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const memory = ::mmap(nullptr, std::max<size_t>(size, 1), PROT_READ | PROT_WRITE, kind, file, 0);
   if (memory == MAP_FAILED) {
-    throw ConfigError("cannot set {:.3g} GiB aside for activations: {}; lower buffer_gib",
+    throw ConfigError("cannot set {:.3g} GiB aside for activations: {}; lower activation.buffer_gib",
                       static_cast<double>(capacity_) * 0x1p-30, std::strerror(errno));
   }
   whole_ = static_cast<char*>(memory);
@@ -117,8 +117,9 @@ void BufferMemory::grow(size_t needed) {
   if (allocate(std::min(capacity_, std::max(needed, on_disk_ + kGrowth))) == 0) return;
   if (const int failed = allocate(needed); failed != 0) {
     throw DataError(
-        "cannot grow the activation buffer {}: {}; free some space, lower buffer_gib or choose another "
-        "folder",
+        "cannot grow the activation buffer {}: {}; free some space, lower activation.buffer_gib or use "
+        "another "
+        "--out",
         path_.string(), std::strerror(failed));
   }
 }

@@ -5,7 +5,6 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
-#include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
 #include "syncopate/nn/fingerprint.h"
 #include "syncopate/optim/remote_optimizer.h"
@@ -45,12 +44,6 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const spec::RunSpec& spec,
                             [&] { return optim::make_optimizer(optimizer_options(spec.optim), params); });
 }
 
-/// First of all: whether a model computes together with other ranks decides what its loader gives.
-tasks::TaskSetup& connected(tasks::TaskSetup& setup, comm::Group& replicas) {
-  if (setup.connect) setup.connect(replicas);
-  return setup;
-}
-
 int64_t count_steps(const spec::RunSpec& spec, int64_t steps_per_epoch, int64_t updates_per_step) {
   if (spec.train.steps > 0) return spec.train.steps * updates_per_step;
   return std::max<int64_t>(1, spec.train.epochs) * steps_per_epoch;
@@ -61,12 +54,12 @@ int64_t count_steps(const spec::RunSpec& spec, int64_t steps_per_epoch, int64_t 
 Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const parallel::Mesh& mesh,
                    const comm::Metered& meter, AssemblyOptions options)
     : spec_(spec),
-      setup_(connected(setup, mesh.replicas)),
+      setup_(setup),
       mesh_(mesh),
       meter_(meter),
       options_(std::move(options)),
       updates_per_step_(spec.runs_free() ? mesh.replicas.size() : 1),
-      stage_(cut_out()),
+      stage_(prepare_model()),
       params_(model().parameters(), options_.device),
       optimizer_(make_optimizer(spec, params_)),
       replica_{.model = model(),
@@ -107,14 +100,22 @@ data::LoaderOptions Assembly::loader_options() const {
           .sticky = spec::activation_codec_info(spec_.activation.codec).remembers};
 }
 
-std::unique_ptr<nn::StageModel> Assembly::cut_out() {
+std::unique_ptr<nn::StageModel> Assembly::prepare_model() {
   for (const auto& [name, parameter] : setup_.model->parameters()) parameters_ += parameter.numel();
-  if (!mesh_.staged()) return nullptr;
+  // One rank alone measures layers, so a model that computes together with others is connected after that.
+  const auto connect = [&] {
+    if (setup_.connect) setup_.connect(mesh_.replicas);
+  };
+  if (!mesh_.staged()) {
+    connect();
+    return nullptr;
+  }
   start_hash_ = nn::fingerprint(*setup_.model);
   const std::vector<int64_t> blocks =
       choose_cut(spec_, *setup_.model, *setup_.train, mesh_.world, options_.cut);
   const auto layers = parallel::layers_of_stages(*setup_.model, blocks);
   cut_ = parallel::cut_in_words(blocks);
+  connect();
   return std::make_unique<nn::StageModel>(*setup_.model, layers[static_cast<size_t>(mesh_.stages->rank())]);
 }
 
@@ -131,7 +132,7 @@ void Assembly::make_engine() {
         .schedule = parallel::parse_schedule(spec_.pipeline.schedule),
         .recompute = spec_.compute.recompute,
         .activation = activation_options(spec_, options_.buffers),
-        .run = mix_key(checksum(cut_), static_cast<uint64_t>(spec_.train.seed)),
+        .run = checksum(cut_ + start_hash_ + options_.inputs.dump() + std::to_string(spec_.train.seed)),
         .replica = mesh_.replicas.rank(),
         .coded_evaluations = spec_.activation.eval == "coded"};
     const auto tied = stage_->first() ? setup_.model->tied() : stage_->borrowed();

@@ -69,7 +69,9 @@ class Assembly {
 
  private:
   nn::Model& model() { return stage_ ? *stage_ : *setup_.model; }
-  std::unique_ptr<nn::StageModel> cut_out();
+  /// The stage of this rank, null where the model stays whole; connects the model to other ranks. Before the
+  /// loader is made: whether a model computes together with others decides what it gives.
+  std::unique_ptr<nn::StageModel> prepare_model();
   void make_engine();
   void make_strategy();
   data::LoaderOptions loader_options() const;

@@ -167,10 +167,10 @@ class Worker {
     assembly.replica().trace = trace_.get();
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       spec::parse_fault(spec_.comm.fault));
+    cut_ = assembly.cut();
     open_folder(group);
     recorder.when_resumed([this] { note_settings(); });
     if (spec_.train.tensorboard) recorder.write_events();
-    cut_ = assembly.cut();
     announce(recorder, setup, assembly.parameters(), steps);
     if (!options_.resume) recorder.begin();
     recorder.watch_load(neighbours_.processes);

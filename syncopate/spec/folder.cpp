@@ -47,6 +47,7 @@ void keep_global_batch(RunSpec& spec, Json& before) {
   if (spec.comm.workers == workers && !before.contains(kBegan)) return;
   RunSpec recorded;
   recorded.comm.workers = workers;
+  recorded.pipeline.stages = before.value("pipeline.stages", 1);
   recorded.train.batch_size = before.value("train.batch_size", 0);
   recorded.train.global_batch = before.value("train.global_batch", 0);
   recorded.train.accumulate = before.value("train.accumulate", 1);
@@ -86,6 +87,15 @@ std::vector<Difference> differences(const Json& before, RunSpec spec) {
     found.push_back({name, counts ? Change::kExtends : change_on_resume(name), old, value});
   }
   return found;
+}
+
+/// What stages of a killed run remembered: before anybody opens such files anew.
+void sweep_engine_states(const fs::path& folder) {
+  std::error_code unlisted;
+  for (const auto& entry : fs::directory_iterator(folder, unlisted)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("engine-") || name.ends_with(".activations")) fs::remove(entry.path(), unlisted);
+  }
 }
 
 }  // namespace
@@ -131,6 +141,7 @@ ClaimedFolder claim_folder(RunSpec& spec, const FolderRequest& request) {
     }
     if (lock && !(may_move && holds_run(folder.path))) {
       ClaimedFolder claimed{.folder = folder, .lock = std::move(*lock), .fresh = fresh, .notes = {}};
+      if (!request.resume && !holds_run(folder.path)) sweep_engine_states(folder.path);
       if (request.resume) claimed.notes = resume_settings(spec, folder, request.extend);
       return claimed;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -210,7 +211,7 @@ struct RunSpec {
   Saving saving() const;  ///< throws ConfigError
 
   /// Of a model that is cut into pipeline stages, each worker holds one: workers = stages x replicas.
-  int64_t replicas() const { return comm.workers / pipeline.stages; }
+  int64_t replicas() const { return comm.workers / std::max<int64_t>(1, pipeline.stages); }
   /// Into how many micro-batches a pipeline cuts each part of a replica's batch (train.accumulate parts); 1
   /// without stages. Throws ConfigError.
   int64_t micro_batches() const;

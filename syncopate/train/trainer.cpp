@@ -147,7 +147,8 @@ parallel::Settled Trainer::settle() {
 
 int64_t Trainer::skipped_steps() {
   at::Tensor skipped = at::full({1}, parts_.replica.loss_scale->skipped(), at::kLong);
-  if (parts_.strategy.traits().counts_apart) parts_.mesh.world.all_reduce(skipped, comm::Op::kSum).wait();
+  // The stages of a replica skip together.
+  if (parts_.strategy.traits().counts_apart) parts_.mesh.replicas.all_reduce(skipped, comm::Op::kSum).wait();
   return skipped.item<int64_t>();
 }
 
@@ -285,14 +286,15 @@ void Trainer::save_engine(int64_t steps_done) {
 
 void Trainer::restore_engine(int64_t steps_done, Resumption& how) {
   if (!parts_.engine.keeps_state()) return;
-  std::string failure = "the run was made by another number of workers";
+  std::string failure = how.resized() ? "the number of workers changed" : "the checkpoint has none";
   if (!how.resized() && steps_done >= 0) {
     failure = at_every_rank(parts_.mesh.world, [&] { parts_.engine.load_state(engine_state(steps_done)); });
   }
   engine_saved_ = steps_done;
   if (failure.empty()) return;
   parts_.engine.forget_state();
-  how.note(fmt::format("activation buffers start empty, so each example is sent as on a first visit once more ({})", failure));
+  how.note(fmt::format(
+      "activation buffers start empty, so each example is sent as on a first visit once more ({})", failure));
 }
 
 void Trainer::remove_engine_states() {

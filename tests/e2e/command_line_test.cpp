@@ -237,6 +237,24 @@ TEST_F(CommandLine, TracesAPipelineAndRecordsItsStages) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "other"));
 }
 
+TEST_F(CommandLine, StagesInProcessesOfTheirOwnAreOneWorker) {
+  const auto model_of = [&](const std::string& name, std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--strategy", "single", "--steps", "6", "--clip", "0", "--global-batch", "8"});
+    const CommandResult result = train(name, flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_text(folder_ / name / "model/model.safetensors");
+  };
+  const std::vector<std::string> staged{"--workers", "2",     "--stages",
+                                        "2",         "--set", "pipeline.micro_batches=4"};
+  const std::string whole = model_of("whole", {"--workers", "1", "--accumulate", "4"});
+  EXPECT_TRUE(model_of("staged", staged) == whole);
+  EXPECT_EQ(Json::parse(read_text(folder_ / "staged/env.json"))["cut"], "1,1")
+      << "a run that resumes needs it";
+  std::vector<std::string> coded = staged;
+  coded.insert(coded.end(), {"--activation-codec", "direct"});
+  EXPECT_FALSE(model_of("coded", coded) == whole);
+}
+
 TEST_F(CommandLine, DivergenceExitsWithFive) {
   for (const char* workers : {"1", "2"}) {
     const CommandResult result =

@@ -119,6 +119,20 @@ TEST_F(Pipeline, ReplicasOfStagesAreOneWorker) {
   EXPECT_GT(difference(one.losses, train(staged(spec, 2, 2)).losses), 1e-3) << "clipping changes the run";
 }
 
+TEST_F(Pipeline, BatchNormsOverAllReplicasOfAStage) {
+  spec::RunSpec spec = spec_of("idx");
+  spec.train.steps = 6;
+  spec.model.batch_norm = "sync";
+  const FamilyTrace whole = train(with_workers(spec, 2, "ddp"));
+  FamilyRun run = staged(spec, 2, 2);
+  run.spec.pipeline.micro_batches = 1;
+  const FamilyTrace many = train(run);
+  EXPECT_LT(difference(whole.losses, many.losses), 1e-5);
+  EXPECT_LT(difference(whole.whole, many.whole), 1e-4);
+  run.spec.model.batch_norm = "local";
+  EXPECT_GT(difference(whole.losses, train(run).losses), 1e-3);
+}
+
 TEST_F(Pipeline, StagesWithoutALossMakeLocalStepsToo) {
   spec::RunSpec spec = spec_of("csv");
   spec.strategy.every = 4;

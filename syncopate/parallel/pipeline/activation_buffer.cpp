@@ -41,7 +41,8 @@ size_t ActivationBuffer::bytes_of(int64_t rows, int64_t channels) const {
 void ActivationBuffer::check_room(std::span<const int64_t> rows, int64_t channels) const {
   size_t needed = 0;
   for (const int64_t each : rows) needed += BufferMemory::rounded(bytes_of(each, channels));
-  if (needed <= memory_->capacity()) return;
+  // Later batches may be larger: what there is no room for is sent as on a first visit.
+  if (kept_ > 0 || needed <= memory_->capacity()) return;
   throw ConfigError(
       "activation.buffer_gib is {:.4g}, but the activations of one micro-batch of {} examples take {:.4g} "
       "GiB in {}: raise "

@@ -10,6 +10,7 @@
 #include "syncopate/base/text.h"
 #include "syncopate/comm/gather_text.h"
 #include "syncopate/sim/predict.h"
+#include "syncopate/spec/strategies.h"
 
 namespace syncopate::run {
 namespace {
@@ -73,13 +74,21 @@ sim::StageCost cost_of(const spec::RunSpec& spec, const record::StageRecord& sta
   const auto micro = static_cast<double>(spec.train.accumulate * spec.micro_batches());
   // Packed and unpacked at each cut that the stage has.
   const double coding = stage.coding_ms / 1e3 / micro / (at_an_end ? 2 : 4);
+  // The typical step is a first visit of its examples, or it is not; a mean over the run is neither.
+  double forward_bytes = stage.bytes_forward / micro;
+  if (spec::activation_codec_info(spec.activation.codec).remembers && stage.bits_forward > 0) {
+    const std::string& visit = spec.activation.first_visit;
+    const double first = visit == "full" ? 32 : visit == "half" ? 16 : 8;
+    const auto later = static_cast<double>(spec.activation.forward_bits);
+    forward_bytes *= (stage.bits_forward < (first + later) / 2 ? later : first) / stage.bits_forward;
+  }
   return {.forward_s = stage.forward_ms / 1e3 / micro,
           .backward_s = stage.backward_ms / 1e3 / micro,
           .pack_s = coding,
           .unpack_s = coding,
           .pack_gradient_s = coding,
           .unpack_gradient_s = coding,
-          .forward_bytes = stage.bytes_forward / micro,
+          .forward_bytes = forward_bytes,
           .backward_bytes = stage.bytes_backward / micro};
 }
 

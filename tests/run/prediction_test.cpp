@@ -97,8 +97,14 @@ TEST_F(RunPrediction, OfStagesTakesWhatTheyCostAndSent) {
   measured_.stages[1].backward_ms *= 2;
   EXPECT_GT(of()->ms, step->ms + 60);
   measured_.stages[1].backward_ms /= 2;
-  measured_.stages[0].bytes_forward *= 30;  // more than compute hides
+  measured_.stages[0].bytes_forward *= 300;  // more than compute hides
   EXPECT_GT(of()->ms, step->ms + 50);
+  // Of 8 bits in the mean, most visits had 4; of 30, most were first ones.
+  spec_.activation.codec = std::string("ac-sgd");
+  measured_.stages[0].bits_forward = 8;
+  const double later = of()->ms;
+  measured_.stages[0].bits_forward = 30;
+  EXPECT_GT(of()->ms, later + 50);
   measured_.stages.clear();
   EXPECT_FALSE(of()) << "nobody measured";
 }

@@ -78,9 +78,9 @@ TEST(Advice, ComparesStagesWithOneWorkerThatHoldsTheWholeModel) {
         {.name = "l", .share = 0.25, .parameters = 512 * 512, .output_bytes = 1e4, .channels = 128});
   const Advice advice = advise(request);
   EXPECT_EQ(advice.rows[advice.alone].spec.pipeline.stages, 1);
-  EXPECT_EQ(row_of(advice, "ddp", 4).spec.pipeline.stages, 2);
-  EXPECT_GT(row_of(advice, "ddp", 4).predicted.ms, 0);
-  EXPECT_LT(row_of(advice, "ddp", 4).predicted.ms, row_of(advice, "ddp", 2).predicted.ms);
+  EXPECT_EQ(row_of(advice, "ddp, 2 stages", 4).spec.pipeline.stages, 2);
+  EXPECT_GT(row_of(advice, "ddp, 2 stages", 4).predicted.ms, 0);
+  EXPECT_LT(row_of(advice, "ddp, 2 stages", 4).predicted.ms, row_of(advice, "ddp, 2 stages", 2).predicted.ms);
   for (const AdviceRow& row : advice.rows) EXPECT_NE(row.spec.comm.workers, 3) << "no multiple of two stages";
 }
 

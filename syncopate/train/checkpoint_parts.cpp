@@ -232,6 +232,7 @@ void save_checkpoint(const std::filesystem::path& path, comm::Group& group, Chec
 
 std::vector<tensor::NamedTensor> gather(comm::Group& group, const std::vector<StateTensor>& mine) {
   std::vector<tensor::NamedTensor> gathered;
+  std::vector<comm::Pending> under_way;
   std::set<std::string> given;
   const auto all = described(group, mine);
   for (int owner = 0; owner < group.size(); ++owner) {
@@ -240,11 +241,13 @@ std::vector<tensor::NamedTensor> gather(comm::Group& group, const std::vector<St
       if (theirs[i].scope == Scope::kCommon && !given.insert(theirs[i].name).second) continue;
       at::Tensor value = theirs[i].tensor;
       if (group.rank() == owner) value = mine[i].tensor.detach().to(at::kCPU).contiguous();
-      if (group.rank() == owner && owner != 0) group.send(value, 0, kTag).wait();
-      if (group.rank() == 0 && owner != 0) group.receive(value, owner, kTag).wait();
+      // All at once: over a long link each would take a round trip of its own.
+      if (group.rank() == owner && owner != 0) under_way.push_back(group.send(value, 0, kTag));
+      if (group.rank() == 0 && owner != 0) under_way.push_back(group.receive(value, owner, kTag));
       if (group.rank() == 0) gathered.push_back({name_in_file(theirs[i], owner, group.size()), value});
     }
   }
+  for (comm::Pending& each : under_way) each.wait();
   return gathered;
 }
 

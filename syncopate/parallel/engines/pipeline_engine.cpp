@@ -388,6 +388,7 @@ void PipelineEngine::infer(nn::Model& model, tensor::Precision precision, int64_
   };
   const ActivationCodec& from = options_.coded_evaluations && before_ ? *before_ : *plain_;
   const ActivationCodec& to = options_.coded_evaluations && after_ ? *after_ : *plain_;
+  const StageWork before = work_;  // is about training steps
   constexpr int64_t kAhead = 4;
   std::deque<Entering> entering;
   int64_t asked = 0;
@@ -418,6 +419,7 @@ void PipelineEngine::infer(nn::Model& model, tensor::Precision precision, int64_
     }
   }
   finish_sends(0);
+  work_ = before;
 }
 
 }  // namespace syncopate::parallel

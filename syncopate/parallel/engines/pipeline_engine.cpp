@@ -392,7 +392,6 @@ void PipelineEngine::infer(nn::Model& model, tensor::Precision precision, int64_
   constexpr int64_t kAhead = 4;
   std::deque<Entering> entering;
   int64_t asked = 0;
-  double uncounted = 0;
   for (int64_t number = 0; number < batches; ++number) {
     for (; asked < std::min(batches, number + kAhead); ++asked) {
       Entering& next = entering.emplace_back();
@@ -415,7 +414,7 @@ void PipelineEngine::infer(nn::Model& model, tensor::Precision precision, int64_
     if (last()) {
       use(output, now.batch);
     } else {
-      send(to.pack_once(for_codec(output), now.host), me + 1, kScoredTag, uncounted);
+      send(to.pack_once(for_codec(output), now.host), me + 1, kScoredTag, work_.forward_bytes);
     }
   }
   finish_sends(0);

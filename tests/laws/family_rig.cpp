@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "syncopate/comm/metered.h"
+#include "syncopate/parallel/engines/engine_around.h"
 #include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/run/assemble.h"
 #include "syncopate/run/stages.h"
@@ -15,33 +16,21 @@ namespace syncopate::test {
 namespace {
 
 /// Notes what this rank's loss was a sum over.
-class CountingEngine : public parallel::Engine {
+class CountingEngine : public parallel::EngineAround {
  public:
-  explicit CountingEngine(std::unique_ptr<parallel::Engine> inner) : inner_(std::move(inner)) {}
+  using EngineAround::EngineAround;
   parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
                           uint64_t noise_key, const parallel::EngineEvents& events) override {
-    parallel::Gradients made = inner_->run(replica, micro, noise_key, events);
+    parallel::Gradients made = EngineAround::run(replica, micro, noise_key, events);
     counts.push_back(made.loss.count);
-    if (const auto* pipeline = dynamic_cast<const parallel::PipelineEngine*>(inner_.get())) {
+    if (const auto* pipeline = dynamic_cast<const parallel::PipelineEngine*>(&inner())) {
       const auto digest = [](const parallel::ActivationCodec* codec) { return codec ? codec->digest() : 0; };
       remembered.emplace_back(digest(pipeline->before()), digest(pipeline->after()));
     }
     return made;
   }
-  void code_inferences(bool coded) override { inner_->code_inferences(coded); }
-  bool keeps_state() const override { return inner_->keeps_state(); }
-  void save_state(const std::filesystem::path& stem) override { inner_->save_state(stem); }
-  void load_state(const std::filesystem::path& stem) override { inner_->load_state(stem); }
-  void forget_state() override { inner_->forget_state(); }
-  void infer(nn::Model& model, tensor::Precision precision, int64_t batches, const MakeBatch& batch,
-             const UseOutput& use) override {
-    inner_->infer(model, precision, batches, batch, use);
-  }
   std::vector<int64_t> counts;
   std::vector<std::pair<uint64_t, uint64_t>> remembered;
-
- private:
-  std::unique_ptr<parallel::Engine> inner_;
 };
 
 class MeanOfMeans : public parallel::Strategy {

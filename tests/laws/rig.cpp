@@ -12,6 +12,7 @@
 #include "syncopate/comm/metered.h"
 #include "syncopate/data/sampler.h"
 #include "syncopate/nn/bert/bert_heads.h"
+#include "syncopate/parallel/engines/engine_around.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/run/assemble.h"
 #include "syncopate/run/options.h"
@@ -170,16 +171,16 @@ class LossListener : public train::Listener {
   int64_t stop_after_, step_ = 0, done_ = 0;
 };
 
-class NoiseByRank : public parallel::Engine {
+class NoiseByRank : public parallel::EngineAround {
  public:
-  NoiseByRank(std::unique_ptr<parallel::Engine> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
+  NoiseByRank(std::unique_ptr<parallel::Engine> inner, int rank)
+      : EngineAround(std::move(inner)), rank_(rank) {}
   parallel::Gradients run(parallel::Replica& replica, std::span<const tensor::Batch> micro,
                           uint64_t noise_key, const parallel::EngineEvents& events) override {
-    return inner_->run(replica, micro, mix_key(noise_key, rank_), events);
+    return EngineAround::run(replica, micro, mix_key(noise_key, rank_), events);
   }
 
  private:
-  std::unique_ptr<parallel::Engine> inner_;
   int rank_;
 };
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What activations in a few bits cost in quality: AC-SGD and `direct` against an uncompressed pipeline, all seeds shown.
 
-    bench/activation_quality.py --data FOLDER [--build build] [--what gpt,sst2,tweets] [--seeds 3] [--jobs 2] [--scale 1] [--out FILE]
+    bench/activation_quality.py --data FOLDER [--build build] [--what gpt,sst2,tweets] [--seeds 3] [--jobs 2] [--scale 1] [--epochs E]
+        [--device cuda] [--arms "none;direct 2/6"] [--out FILE]
 
 FOLDER holds tinyshakespeare/, books/ (both texts), glue_sst2/, davidson/ and minilm-l6/ as far as they are asked for. gpt: gpt-mini,
 trained on books first (once), then on Shakespeare; sst2 and tweets: MiniLM with a fresh head. Every example is seen at least five
@@ -18,7 +19,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from harness import heading, parser_for, report, result_of, row
+from harness import heading, parser_for, pick, report, result_of, row
 
 # name: stages, replicas, activation codec, bits forward, backward, gradient codec, dropout
 GPT = {
@@ -42,14 +43,14 @@ BASES = {"4 stages, ac-sgd 2/6": "4 stages, none", "4 stages, direct 2/6": "4 st
          "none, dropout 0.1": "none, dropout 0.1", "ac-sgd 4/8, dropout 0.1": "none, dropout 0.1"}
 
 
-def flags_of(what, data, scale, start):
+def flags_of(what, data, scale, epochs, start):
     if what == "gpt":
-        return ["--task", "clm", "--data", data / "tinyshakespeare", "--init-from", start, "--limit", round(768 * scale), "--epochs", 6,
+        return ["--task", "clm", "--data", data / "tinyshakespeare", "--init-from", start, "--limit", round(1008 * scale), "--epochs", epochs or 8,
                 "--max-length", 128, "--global-batch", 8, "--lr", 5e-4, "--set", "task.test_limit=200"]
     task = ["--task", "sst2", "--data", data / "glue_sst2"] if what == "sst2" else [
         "--task", "csv", "--data", data / "davidson" / "labeled_data.csv", "--text", "tweet", "--label", "class",
         "--set", "task.test_limit=2000"]
-    return [*task, "--init-from", data / "minilm-l6", "--limit", round(1600 * scale), "--epochs", 5, "--max-length", 64,
+    return [*task, "--init-from", data / "minilm-l6", "--limit", round(1600 * scale), "--epochs", epochs or 5, "--max-length", 64,
             "--global-batch", 16, "--lr", 1e-4]
 
 
@@ -63,7 +64,7 @@ def train(program, flags, folder):
 
 def measure(program, what, arm, seed, options, start, folder):
     stages, replicas, codec, forward, backward, gradients, dropout = arm
-    flags = [*flags_of(what, options.data, options.scale, start), "--seed", seed, "--workers", stages * replicas, "--stages", stages,
+    flags = [*flags_of(what, options.data, options.scale, options.epochs, start), "--device", options.device, "--seed", seed, "--workers", stages * replicas, "--stages", stages,
              "--strategy", "single" if replicas == 1 else "ddp", "--codec", gradients, "--dropout", dropout,
              "--set", "pipeline.micro_batches=4", "--activation-codec", codec]
     if codec != "none":
@@ -90,11 +91,15 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--scale", type=float, default=1, help="of the number of examples")
+    parser.add_argument("--epochs", type=int, default=0, help="default: 8 for gpt, 5 for texts")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--arms", default="", help="these alone, separated by semicolons")
     parser.add_argument("--start", type=Path, help="a model folder that gpt starts from, instead of training on the books")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     options.data = options.data.resolve()
     program = (options.build / "syncopate").resolve()
+    chosen = pick(options.arms, ";", GPT, "arm")
     kept = options.out.with_suffix(".json")
     results = json.loads(kept.read_text()) if kept.exists() else {}
     lock = threading.Lock()
@@ -109,6 +114,8 @@ def main():
         for what in options.what.split(","):
             for seed in range(options.seeds):
                 for name, arm in (GPT if what == "gpt" else TEXTS).items():
+                    if name not in chosen:
+                        continue
                     key = f"{what}|{name}|{seed}"
                     if key not in results:
                         todo.append((key, what, arm, seed))

@@ -105,24 +105,28 @@ def hosts_of(program, preset, scale):
     return re.search(r"hosts? \(([^)]*)\)", done.stderr)[1].split(", ")
 
 
-def links_of(program, preset, scale, names):
-    """gbit and latency_ms for each ordered pair, as the preset's own cluster file says."""
-    with tempfile.TemporaryDirectory() as temporary:
-        file = pathlib.Path(temporary) / "cluster.toml"
-        subprocess.run([program, "network", "show", preset, "--out", file], capture_output=True, text=True, check=True)
-        cluster = tomllib.loads(file.read_text())
+def links_between(cluster, names, scale=1):
+    """gbit and latency_ms for each ordered pair of `names`, as a cluster file says."""
     region = {host["name"]: host["region"] for host in cluster["host"]}
     links = {}
-    for closeness in (0, 1, 2):  # a line about hosts counts more than one about regions
+    for hosts in (0, 1, 2):  # a line about hosts counts more than one about regions
         for link in cluster["link"]:
             a, b = link["between"]
-            if sum(name in region for name in (a, b)) != closeness:
+            if sum(name in region for name in (a, b)) != hosts:
                 continue
             for one, other in itertools.permutations(names, 2):
                 for x, y, gbit in [(a, b, link["gbit"]), (b, a, link.get("gbit_back", link["gbit"]))]:
                     if x in (one, region[one]) and y in (other, region[other]):
                         links[one, other] = (gbit / scale, link["latency_ms"])
     return links
+
+
+def links_of(program, preset, scale, names):
+    """What the preset's own cluster file says."""
+    with tempfile.TemporaryDirectory() as temporary:
+        file = pathlib.Path(temporary) / "cluster.toml"
+        subprocess.run([program, "network", "show", preset, "--out", file], capture_output=True, text=True, check=True)
+        return links_between(tomllib.loads(file.read_text()), names, scale)
 
 
 def measure(program, preset, scale, options):
@@ -158,16 +162,9 @@ def probe(program, preset, scale, links):
             print(f"probe in {preset}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
             return None
         cluster = tomllib.loads(out.read_text())
-    region = {host["name"]: host["region"] for host in cluster["host"]}
-    rates, trips = [], []
-    for link in cluster["link"]:
-        a, b = link["between"]
-        for (one, other), (gbit, latency) in links.items():
-            if one in (a, region.get(a)) and other in (b, region.get(b)):
-                rates.append(link["gbit"] / gbit - 1)
-                trips.append((2 * latency, 2 * link["latency_ms"]))
-            elif one in (b, region.get(b)) and other in (a, region.get(a)):
-                rates.append(link.get("gbit_back", link["gbit"]) / gbit - 1)
+    found = links_between(cluster, sorted({name for pair in links for name in pair}))
+    rates = [found[pair][0] / gbit - 1 for pair, (gbit, _) in links.items()]
+    trips = [(latency + links[pair[::-1]][1], found[pair][1] + found[pair[::-1]][1]) for pair, (_, latency) in links.items()]
     return rates, trips
 
 

@@ -11,6 +11,7 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
 #include "syncopate/plan/board.h"
+#include "syncopate/plan/play.h"
 #include "syncopate/plan/room.h"
 #include "syncopate/plan/words.h"
 
@@ -42,14 +43,8 @@ class Chooser {
         memory_(device_memory(request)) {}
 
   Choice best() {
-    std::vector<Shape> shapes = open_shapes();
-    Choice best;
-    if (shapes.size() == 1) {
-      best = with_codings(shapes.front(), request_.effort);
-    } else {
-      best = best_of(shapes);
-    }
-    return best;
+    const std::vector<Shape> shapes = open_shapes();
+    return shapes.size() == 1 ? with_codings(shapes.front(), request_.effort) : best_of(shapes);
   }
 
   int fewest() const {
@@ -147,57 +142,64 @@ class Chooser {
   /// The problem of all devices, with a layout found among those kept.
   Choice in_full(const Shape& shape, const Bits& bits, Found found, const std::vector<int>& kept) const {
     for (int& device : found.layout.device) device = kept[static_cast<size_t>(device)];
-    return {shape, make_problem(request_.job, pairs_, speed_, shape, bits, request_.overlap),
-            std::move(found)};
+    return {.shape = shape,
+            .problem = make_problem(request_.job, pairs_, speed_, shape, bits, request_.overlap),
+            .found = std::move(found)};
+  }
+
+  /// What a choice is chosen by: played out where that is quick, else the closed form.
+  Choice judged(Choice choice) const {
+    choice.judged_s = choice.found.cost.total_s;
+    if (pairs_.devices() > kFew) return choice;
+    const double played = played_out(request_, choice.shape, choice.problem, choice.found.layout);
+    if (played > 0) choice.judged_s = played;
+    return choice;
   }
 
   /// With the codings that suit the layout that is found.
   Choice with_codings(const Shape& shape, const Effort& effort) const {
-    std::optional<Choice> best;
-    // Codings change how the exchange weighs against the rest, so each has a search; a lone replica needs
-    // one.
+    // Codings of gradients change how the exchange weighs against the rest, so each has a search; a lone
+    // replica needs one. Those of activations are tried on the layout that the fewest bits have.
     const size_t count = shape.replicas == 1 ? 1 : request_.codings.gradient.size();
     const bool rough = effort.share == 0;  // the fewest bits stand for all
+    Effort part = effort;
+    part.budget_s /= static_cast<double>(count);
+    part.share /= static_cast<double>(count);
+    std::vector<Choice> all;  // the most bits first
     for (size_t k = rough ? count - 1 : 0; k < count; ++k) {
       Bits bits = request_.codings.fewest();
       bits.gradient = request_.codings.gradient[k];
-      Effort part = effort;
-      part.budget_s /= static_cast<double>(count);
-      part.share /= static_cast<double>(count);
-      std::optional<Choice> choice = choice_of(shape, bits, part);
-      if (!choice) break;
-      if (!rough) with_activations(*choice, bits, part);
-      // More bits where fewer gain nothing.
-      if (!best || choice->found.cost.total_s < best->found.cost.total_s * kGain) best = std::move(choice);
+      const std::optional<Choice> found = choice_of(shape, bits, part);
+      if (!found) too_little_memory(shape);
+      if (rough || shape.stages == 1) {
+        all.push_back(judged(*found));
+        continue;
+      }
+      for (const auto& [forward, backward] : request_.codings.activations) {
+        Choice other = *found;
+        other.problem.forward = forward;
+        other.problem.backward = backward;
+        other.found.cost = evaluate(other.problem, other.found.layout);
+        all.push_back(judged(std::move(other)));
+      }
     }
-    if (!best) too_little_memory(shape);
-    return *best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Choice& choice : all) least = std::min(least, choice.judged_s);
+    // More bits where fewer gain nothing.
+    Choice best = *std::find_if(all.begin(), all.end(),
+                                [&](const Choice& each) { return each.judged_s * kGain <= least; });
+    return rough ? best : searched_again(std::move(best), part);
   }
 
-  /// A layout was found for the fewest bits between stages. On it the most bits that are as fast are taken;
-  /// where packing costs more than it saves, those have a search of their own.
-  void with_activations(Choice& choice, Bits bits, const Effort& effort) const {
-    if (choice.shape.stages == 1) return;
-    const double before = choice.found.cost.total_s;
-    double least = before;
-    std::vector<Choice> others;
-    for (const auto& [forward, backward] : request_.codings.activations) {
-      Choice& other = others.emplace_back(choice);
-      other.problem.forward = forward;
-      other.problem.backward = backward;
-      other.found.cost = evaluate(other.problem, other.found.layout);
-      least = std::min(least, other.found.cost.total_s);
-    }
-    for (Choice& other : others) {
-      if (other.found.cost.total_s * kGain > least) continue;
-      choice = std::move(other);
-      break;
-    }
-    if (choice.found.cost.total_s >= before * kGain) return;
-    bits.forward = choice.problem.forward;
-    bits.backward = choice.problem.backward;
-    const std::optional<Choice> again = choice_of(choice.shape, bits, effort);
-    if (again && again->found.cost.total_s < choice.found.cost.total_s) choice = *again;
+  /// The layout was found for the fewest bits between stages; others have a search of their own.
+  Choice searched_again(Choice best, const Effort& effort) const {
+    const Coding& fewest = request_.codings.activations.back().first;
+    if (best.shape.stages == 1 || best.problem.forward.bits == fewest.bits) return best;
+    const std::optional<Choice> again =
+        choice_of(best.shape, {best.problem.forward, best.problem.backward, best.problem.gradient}, effort);
+    if (!again) return best;
+    Choice other = judged(*again);
+    return other.judged_s < best.judged_s ? other : best;
   }
 
   /// "4 stages x 1 replica: 4 devices need 17 GB or more, and 2 have as much".
@@ -337,9 +339,8 @@ class Chooser {
         all.push_back({shape, 0, with_codings(shape, {.seed = request_.effort.seed, .share = 0})});
       }
     }
-    std::stable_sort(all.begin(), all.end(), [](const Rough& a, const Rough& b) {
-      return a.choice.found.cost.total_s < b.choice.found.cost.total_s;
-    });
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Rough& a, const Rough& b) { return a.choice.judged_s < b.choice.judged_s; });
     return all;
   }
 
@@ -358,11 +359,11 @@ class Chooser {
       if (!few && !request_.micro_batches && rough.shape.micro_batches != usual_micro_batches(rough.shape))
         continue;
       rough.choice = with_codings(rough.shape, {.seed = request_.effort.seed, .share = rough_share});
-      best_cost = std::min(best_cost, rough.choice.found.cost.total_s);
+      best_cost = std::min(best_cost, rough.choice.judged_s);
     }
     std::erase_if(all, [](const Rough& rough) { return rough.choice.found.layout.device.empty(); });
     std::stable_sort(all.begin(), all.end(), [](const Rough& a, const Rough& b) {
-      const double x = a.choice.found.cost.total_s, y = b.choice.found.cost.total_s;
+      const double x = a.choice.judged_s, y = b.choice.judged_s;
       return x != y ? x < y : a.shape.stages * a.shape.replicas < b.shape.stages * b.shape.replicas;
     });
     constexpr size_t kRefined = 6;
@@ -372,7 +373,7 @@ class Chooser {
       Choice choice = with_codings(all[k].shape, {.seed = request_.effort.seed,
                                                   .budget_s = budget(1.0 / kRefined),
                                                   .share = request_.effort.share / kRefined});
-      if (choice.found.cost.total_s < best.found.cost.total_s) best = std::move(choice);
+      if (choice.judged_s < best.judged_s) best = std::move(choice);
     }
     return best;
   }

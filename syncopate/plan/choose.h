@@ -8,6 +8,8 @@ struct Choice {
   Shape shape{};
   Problem problem{};
   Found found{};
+  double judged_s =
+      0;  ///< what it was chosen by: played out with up to 16 devices and a profile, else found.cost
 };
 
 /// The best of all shapes that the request leaves open: stages, replicas, micro-batches and codings, each

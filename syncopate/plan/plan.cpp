@@ -1,13 +1,9 @@
 #include "syncopate/plan/plan.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "syncopate/plan/choose.h"
-#include "syncopate/sim/predict.h"
+#include "syncopate/plan/play.h"
 
 namespace syncopate::plan {
 namespace {
@@ -39,58 +35,6 @@ std::vector<Traffic> traffic_of(const Plan& plan) {
   return all;
 }
 
-/// What `train --placement` would be told (plan/placement_file.h), ranks in the order of stages.
-spec::RunSpec spec_of(const Plan& plan) {
-  const Problem& problem = plan.problem;
-  spec::RunSpec spec;
-  spec.complete();
-  spec.comm.workers = plan.shape.stages * plan.shape.replicas;
-  spec.train.global_batch = plan.request.job.global_batch;
-  spec.pipeline.stages = plan.shape.stages;
-  spec.pipeline.schedule = "gpipe";
-  std::string layout, cut;
-  for (int stage = 0, rank = 0; stage < plan.shape.stages; ++stage) {
-    if (stage > 0) layout += "/", cut += ",";
-    for (int replica = 0; replica < plan.shape.replicas; ++replica)
-      layout += fmt::format("{}{}", replica > 0 ? "," : "", rank++);
-    const auto s = static_cast<size_t>(stage);
-    const int end = s + 1 < plan.split.size() ? plan.split[s + 1] : plan.request.job.depth();
-    cut += fmt::format("{}", end - plan.split[s]);
-  }
-  if (plan.shape.stages == 1) {
-    spec.train.accumulate = plan.shape.micro_batches;
-  } else {
-    spec.pipeline.micro_batches = plan.shape.micro_batches;
-    spec.pipeline.layout = layout;
-    spec.pipeline.cut = cut;
-    const double bits = std::floor(problem.forward.bits);
-    spec.activation.codec = bits > 16 ? "none" : bits > 8 ? "fp16" : "direct";
-    if (bits <= 8) {
-      spec.activation.forward_bits = std::llround(bits);
-      spec.activation.backward_bits = std::llround(std::floor(problem.backward.bits));
-    }
-  }
-  if (plan.shape.replicas > 1) spec.codec.name = problem.gradient.name;
-  return spec;
-}
-
-/// The iteration event by event; 0 where no profile says what it is made of, or it would take long.
-double played_out(const Plan& plan) {
-  const Job& job = plan.request.job;
-  if (!job.profile || job.global_batch == 0 || !plan.request.overlap) return 0;
-  const double stages = plan.shape.stages, replicas = plan.shape.replicas;
-  const double messages = 2 * replicas * ((stages - 1) * plan.shape.micro_batches + stages * (replicas - 1));
-  constexpr double kMost = 100'000;
-  if (messages > kMost) return 0;
-  sim::Scene scene{.topology = plan.request.topology, .profile = *job.profile};
-  scene.profile.layers = job.layers;
-  if (scene.profile.parameters.empty())
-    for (const sim::LayerProfile& layer : job.layers)
-      scene.profile.parameters.push_back({.name = layer.name, .shape = {layer.parameters}});
-  for (const int device : plan.layout.device) scene.seats.push_back(scene.topology.host_of(device));
-  return sim::predict(spec_of(plan), scene).ms / 1e3;
-}
-
 void price(Plan& plan) {
   const Job& job = plan.request.job;
   if (job.epoch_examples <= 0 || job.global_batch <= 0) return;
@@ -120,7 +64,7 @@ Plan make_plan(const Request& request) {
 
   plan.fewest_devices = fewest_devices(request);
   if (request.job.profile || request.job.compute_s > 0) plan.one_device_s = one_device_cost(request);
-  plan.played_out_s = played_out(plan);
+  plan.played_out_s = played_out(request, plan.shape, plan.problem, plan.layout);
   price(plan);
   return plan;
 }

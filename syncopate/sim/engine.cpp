@@ -112,11 +112,35 @@ Engine::Wire& Engine::wire(int from, int to) {
   return wires_.back();
 }
 
+/// What is left of a link's rate, with what it carries from `start` on. Acknowledgements wait behind what
+/// goes the other way, so hosts that send to each other for long do not fill their link, the less the farther
+/// they are.
+double Engine::fullness(Wire& way, const Wire& back, double start, double bytes) {
+  if (way.from == way.to) return 1;
+  const double trip = way.latency + back.latency;
+  if (start - way.free > trip) way.stretch = 0;
+  way.stretch += bytes;
+  constexpr double kNearby = 0.02;  // there a window is soon what it was before a loss
+  if (trip < kNearby) return 1;
+  // Where a loss comes first: the window begins with what a round trip holds, and the queue holds as much, or
+  // some tens of milliseconds.
+  constexpr double kTrips = 3, kQueue = 0.04;
+  const auto is_long = [&](const Wire& wire) {
+    return wire.stretch > kTrips * std::max(trip, kQueue) * wire.rate;
+  };
+  if (!is_long(way) || !is_long(back) || start - back.free > trip) return 1;
+  // iperf3 both ways at once in the lab, cubic, 5 to 100 Mbit/s: 0.85 at 50 ms there and back, 0.66 to 0.74
+  // at 344.
+  constexpr double kNear = 0.875, kLost = 0.62, kLeast = 0.5;
+  return std::max(kLeast, kNear - kLost * trip);
+}
+
 /// Puts bytes on the way; when they are there and noticed.
 double Engine::write(int from, int to, double bytes, double now) {
   Wire& way = wire(from, to);
-  const double seconds = bytes / way.rate;
-  way.free = std::max(now, way.free) + seconds;
+  const double start = std::max(now, way.free);
+  const double seconds = bytes / (way.rate * fullness(way, wire(to, from), start, bytes));
+  way.free = start + seconds;
   way.bytes += bytes;
   way.busy += seconds;
   return way.free + way.latency + hop_s_;

@@ -122,8 +122,9 @@ class Engine {
     int from, to;
     double rate, latency;
     double free = 0, bytes = 0, busy = 0;
-    int round = -1;    ///< the operation that was last played in rounds over it
-    double until = 0;  ///< when it is done with that
+    double stretch = 0;  ///< bytes since it was last idle
+    int round = -1;      ///< the operation that was last played in rounds over it
+    double until = 0;    ///< when it is done with that
   };
   enum class What : uint8_t { kResume, kPost, kCredit, kData, kThread, kDone, kWorked };
   struct Event {
@@ -144,6 +145,7 @@ class Engine {
   int add(Operation operation);
   void at(double time, What what, int operation, int rank, int peer = -1);
   Wire& wire(int from, int to);
+  static double fullness(Wire& way, const Wire& back, double start, double bytes);
   double write(int from, int to, double bytes, double now);
   void count_sent(int rank, double bytes) { sent_[static_cast<size_t>(rank)] += bytes; }
 

@@ -87,6 +87,16 @@ TEST(Engine, AllReduceOfTwoTakesTwoRoundTripsAndTheBytesOnce) {
   EXPECT_GT(all_reduce_seconds(2, bytes, 20, 0.1), 2 * 0.020 + (bytes + preambles) / rate + 0.01);  // foil
 }
 
+// Acknowledgements wait behind what goes the other way.
+TEST(Engine, LongTransfersBothWaysDoNotFillALongLink) {
+  const double bytes = 40e6, alone = bytes / bytes_per_second(0.1);
+  EXPECT_GT(all_reduce_seconds(2, bytes, 150, 0.1), 1.3 * alone + 4 * 0.150);
+  // Foils: a near link, a short transfer, and a ring, whose links are used one way.
+  EXPECT_LT(all_reduce_seconds(2, bytes, 5, 0.1), 1.1 * alone);
+  EXPECT_LT(all_reduce_seconds(2, 1e6, 150, 0.1), 1.05e6 / bytes_per_second(0.1) + 4 * 0.150);
+  EXPECT_LT(all_reduce_seconds(4, bytes, 20, 0.1), 1.05 * 1.5 * alone + 12 * 0.020);
+}
+
 TEST(Engine, RingOfEqualLinksIsTheClosedForm) {
   for (const int ranks : {4, 8, 16}) {
     const double bytes = 4e6, rate = bytes_per_second(1), segment = bytes / ranks / 2 / rate;

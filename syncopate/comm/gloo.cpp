@@ -60,7 +60,7 @@ void survive_closed_sockets() {
   if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
-Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
+Backend connect(const std::shared_ptr<Waits>& waits, const Place& place) {
   survive_closed_sockets();
   // Gloo's constructor cannot be interrupted: it gets a thread of its own, left behind when the run fails
   // meanwhile.
@@ -90,7 +90,7 @@ Backend connect(const std::shared_ptr<GlooWaits>& waits, const Place& place) {
 
 /// A rank is connected when its own connections stand; were it to finish and close them at once, it would cut
 /// off those that are still connecting. So nobody starts before all are ready.
-void await_all_connected(GlooWaits& waits, const Place& place) {
+void await_all_connected(Waits& waits, const Place& place) {
   const std::string count = place.prefix + "/connected", all = place.prefix + "/all-connected";
   lifeline::Lifeline& line = *waits.lifeline();
   const lifeline::Lifeline::Waiting waiting(line);
@@ -100,7 +100,7 @@ void await_all_connected(GlooWaits& waits, const Place& place) {
 
 class GlooGroup : public Group {
  public:
-  GlooGroup(std::shared_ptr<GlooWaits> waits, Place place)
+  GlooGroup(std::shared_ptr<Waits> waits, Place place)
       : waits_(std::move(waits)), place_(std::move(place)), backend_(connect(waits_, place_)) {
     await_all_connected(*waits_, place_);
   }
@@ -205,8 +205,7 @@ class GlooGroup : public Group {
     for (size_t r = 0; r < members.size(); ++r) {
       if (members[r].second == rank()) place.rank = static_cast<int>(r);
     }
-    return std::make_unique<GlooGroup>(std::make_shared<GlooWaits>(waits_->lifeline(), waits_->timeout()),
-                                       place);
+    return std::make_unique<GlooGroup>(std::make_shared<Waits>(waits_->lifeline(), waits_->timeout()), place);
   }
 
   void set_timeout(milliseconds timeout) override { waits_->set_timeout(timeout); }
@@ -237,7 +236,7 @@ class GlooGroup : public Group {
     }
   }
 
-  std::shared_ptr<GlooWaits> waits_;
+  std::shared_ptr<Waits> waits_;
   Place place_;
   Backend backend_;
   std::vector<c10::intrusive_ptr<c10d::Work>> under_way_;
@@ -250,8 +249,7 @@ std::unique_ptr<Group> open_gloo(std::shared_ptr<lifeline::Lifeline> lifeline, m
                                  const std::string& interface_address) {
   Place place{"gloo", interface_address, lifeline->rank(), lifeline->size()};
   if (place.address.empty()) place.address = lifeline->local().host;
-  return std::make_unique<GlooGroup>(std::make_shared<GlooWaits>(std::move(lifeline), timeout),
-                                     std::move(place));
+  return std::make_unique<GlooGroup>(std::make_shared<Waits>(std::move(lifeline), timeout), std::move(place));
 }
 
 }  // namespace syncopate::comm

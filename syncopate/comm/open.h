@@ -14,10 +14,11 @@ namespace syncopate::comm {
 struct CommOptions {
   int rank = 0;
   int size = 1;
-  lifeline::RendezvousPoint rendezvous;            ///< ignored when size is 1
-  std::chrono::milliseconds timeout{20000};        ///< of every operation, and of finding each other
-  std::string interface_address;                   ///< "": the local address that reaches the rendezvous
-  lifeline::Claims claims{};                       ///< what must be alike on all ranks
+  lifeline::RendezvousPoint rendezvous;      ///< ignored when size is 1
+  std::chrono::milliseconds timeout{20000};  ///< of every operation, and of finding each other
+  std::string backend = "auto";              ///< gloo, shm, or auto: shm where all ranks are on one host
+  std::string interface_address;             ///< "": the local address that reaches the rendezvous
+  lifeline::Claims claims{};                 ///< what must be alike on all ranks
   std::function<void(const std::string&)> note{};  ///< at rank 0: somebody was turned away. May be empty
 };
 
@@ -27,14 +28,15 @@ struct Membership {
   std::unique_ptr<lifeline::LifelineServer> server;  ///< null if another process serves
   std::shared_ptr<lifeline::Lifeline> lifeline;      ///< null when alone
   std::unique_ptr<Group> group;
+  std::string backend = "none";  ///< what the group is: gloo or shm; none when alone
 
   void status(int64_t step, std::string_view phase);    ///< no-op when alone
   void fail(std::string_view sentence, int exit_code);  ///< no-op when alone
   void leave();                                         ///< says goodbye; the group is gone afterwards
 };
 
-/// The only function that knows all backends: the group of one when size is 1, else Gloo, which tensors of a
-/// GPU reach through the host.
+/// The only function that knows all backends: the group of one when size is 1, else Gloo or shared memory,
+/// which tensors of a GPU reach through the host. Throws ConfigError for shared memory among several hosts.
 Membership open(const CommOptions& options);
 
 }  // namespace syncopate::comm

@@ -35,7 +35,7 @@ void World::rethrow(const CommError& error) const {
 World join(const JoinOptions& options) {
   const run::World found = run::find_world({.token = options.token, .insecure = options.insecure},
                                            run::environment_of_process());
-  World world(run::join(found, options.timeout));
+  World world(run::join(found, options.backend, options.timeout));
   run::set_up_compute(options.threads > 0 ? options.threads
                                           : run::default_threads(comm::ranks_on_this_machine(world.group())));
   return world;

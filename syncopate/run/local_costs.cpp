@@ -41,6 +41,7 @@ void exchange_with_oneself(int rank, int port, const std::string& key, sim::Loca
   comm::CommOptions options;
   options.rank = rank;
   options.size = 2;
+  options.backend = "gloo";  // what crosses networks
   options.rendezvous.kind = lifeline::RendezvousPoint::Kind::kServed;
   options.rendezvous.address = {"127.0.0.1", port};
   options.rendezvous.key = key;

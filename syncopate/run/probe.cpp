@@ -44,7 +44,8 @@ class Probe {
         style_(world.rank == 0 ? options.progress : Progress::Style::kNone) {}
 
   ProbeResult run() {
-    membership_ = join(world_, timeout_, claims_of(spec_, world_, "", false), options_.note);
+    membership_ =
+        join(world_, spec_.comm.backend, timeout_, claims_of(spec_, world_, "", false), options_.note);
     if (membership_.lifeline && options_.give_up) {
       membership_.lifeline->watch(
           [this](const lifeline::Failure& failure) { options_.give_up(failure.for_others()); });

@@ -68,8 +68,9 @@ class Worker {
     if (group) {
       membership_.group = std::move(group);
     } else {
-      membership_ = join(world_, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)),
-                         claims_of(spec_, world_, options_.out, options_.resume), options_.note);
+      membership_ =
+          join(world_, spec_.comm.backend, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)),
+               claims_of(spec_, world_, options_.out, options_.resume), options_.note);
     }
     std::optional<LastWords> last_words;
     if (membership_.lifeline) {
@@ -355,6 +356,7 @@ class Worker {
     std::filesystem::remove(folder_.done());
     nlohmann::ordered_json environment = compute_.to_json();
     environment["launcher"] = world_.launcher;
+    environment["backend"] = membership_.backend;
     environment["workers"] = workers();
     if (spec_.servers() > 0) environment["servers"] = spec_.servers();
     if (!cut_.empty()) environment["cut"] = cut_;
@@ -366,14 +368,16 @@ class Worker {
     if (world_.rank != 0) return;
     recorder.say(compute_.sentence());
     if (placement_) recorder.say("network: " + network_in_words(spec_, *placement_));
-    recorder.say(
-        fmt::format("{} · {} ({:.1f} million parameters, {}) · {} · {} worker{}{}", spec_.task.name,
-                    spec_.model.init_from.empty() ? spec_.model.name : "from " + spec_.model.init_from,
-                    static_cast<double>(parameters) / 1e6, setup.input, spec_.strategy.name, workers(),
-                    workers() == 1 ? "" : "s",
-                    world_.launcher == "none" || world_.launcher == "syncopate"
-                        ? ""
-                        : fmt::format(" by {}", world_.launcher)));
+    recorder.say(fmt::format(
+        "{} · {} ({:.1f} million parameters, {}) · {} · {} worker{}{}{}", spec_.task.name,
+        spec_.model.init_from.empty() ? spec_.model.name : "from " + spec_.model.init_from,
+        static_cast<double>(parameters) / 1e6, setup.input, spec_.strategy.name, workers(),
+        workers() == 1 ? "" : "s",
+        world_.launcher == "none" || world_.launcher == "syncopate" ? ""
+                                                                    : fmt::format(" by {}", world_.launcher),
+        membership_.backend == "shm"    ? " over shared memory"
+        : membership_.backend == "gloo" ? " over gloo"
+                                        : ""));
     const bool free = spec_.runs_free();
     recorder.say(
         fmt::format("{} training{} and {} test examples · {} per {} · {} {}s · into {}", setup.train->size(),

@@ -321,8 +321,8 @@ Environment environment_of_process() {
   return all;
 }
 
-comm::Membership join(const World& world, std::chrono::milliseconds timeout, const lifeline::Claims& claims,
-                      const std::function<void(const std::string&)>& note) {
+comm::Membership join(const World& world, const std::string& backend, std::chrono::milliseconds timeout,
+                      const lifeline::Claims& claims, const std::function<void(const std::string&)>& note) {
   using Kind = RendezvousPoint::Kind;
   const RendezvousPoint& point = world.rendezvous;
   const bool by_address = point.kind == Kind::kAddress || point.kind == Kind::kAgent;
@@ -341,6 +341,7 @@ comm::Membership join(const World& world, std::chrono::milliseconds timeout, con
   options.rank = world.rank;
   options.size = world.size;
   options.rendezvous = point;
+  options.backend = backend;
   options.timeout = timeout;
   options.claims = claims;
   options.note = note;

@@ -47,7 +47,7 @@ Environment environment_of_process();
 
 /// Joins the run: opens the group and the lifeline. `claims` must be alike on all ranks; `note` is told what
 /// a user should know. Throws ConfigError where other machines could join unasked.
-comm::Membership join(const World& world, std::chrono::milliseconds timeout,
+comm::Membership join(const World& world, const std::string& backend, std::chrono::milliseconds timeout,
                       const lifeline::Claims& claims = {},
                       const std::function<void(const std::string&)>& note = {});
 

@@ -189,14 +189,14 @@ bool may_differ_between_ranks(const std::string& field) {
 
 Change change_on_resume(const std::string& field) {
   static const std::set<std::string> nothing{
-      "comm.timeout",       "comm.fault",        "comm.slow",
-      "strategy.servers",   "compute.threads",   "compute.loader_threads",
-      "train.save_every",   "train.eval_batch",  "train.eval_every",
-      "task.data",          "model.vocab",       "comm.workers",
-      "task.validation",    "train.tensorboard", "train.noise_scale",
-      "train.worker_evals", "network.name",      "network.hosts",
-      "network.scale",      "pipeline.schedule", "activation.buffer",
-      "activation.eval",    "compute.recompute"};
+      "comm.timeout",           "comm.fault",         "comm.slow",
+      "comm.backend",           "strategy.servers",   "compute.threads",
+      "compute.loader_threads", "train.save_every",   "train.eval_batch",
+      "train.eval_every",       "task.data",          "model.vocab",
+      "comm.workers",           "task.validation",    "train.tensorboard",
+      "train.noise_scale",      "train.worker_evals", "network.name",
+      "network.hosts",          "network.scale",      "pipeline.schedule",
+      "activation.buffer",      "activation.eval",    "compute.recompute"};
   static const std::set<std::string> extends{"train.steps",      "train.epochs",  "train.patience",
                                              "train.time_limit", "model.dropout", "model.inner_dropout",
                                              "train.keep"};

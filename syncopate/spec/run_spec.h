@@ -134,6 +134,7 @@ struct RunSpec {
 
   struct Comm {
     int64_t workers = 1;
+    std::string backend = "auto";
     double timeout = 60;
     std::string fault;
     std::string slow;

@@ -36,7 +36,7 @@ at::Tensor expected_reduction(int ranks, int64_t size, at::ScalarType type, Op o
 }
 
 /// Staged: over Gloo, with every tensor copied as those of a device would be.
-enum class Backend { kInProcess, kGloo, kStaged };
+enum class Backend { kInProcess, kGloo, kStaged, kShm };
 
 struct Case {
   Backend backend;
@@ -49,6 +49,7 @@ class GroupContract : public testing::TestWithParam<Case> {
   void run(const std::function<void(Group&)>& body, std::chrono::milliseconds timeout = kPatience) {
     if (GetParam().backend == Backend::kInProcess) return run_ranks(ranks(), body, timeout);
     if (GetParam().backend == Backend::kGloo) return run_gloo_ranks(ranks(), body, timeout);
+    if (GetParam().backend == Backend::kShm) return run_shm_ranks(ranks(), body, timeout);
     run_gloo_ranks(ranks(), body, timeout, [](std::unique_ptr<Group> inner) {
       return comm::staged(std::move(inner), comm::Stage::kEverything);
     });
@@ -380,12 +381,21 @@ TEST_P(SeveralRanks, EachRankHasItsOwnTimeout) {
 }
 
 const char* name_of(Backend backend) {
-  return backend == Backend::kInProcess ? "InProcess" : backend == Backend::kGloo ? "Gloo" : "Staged";
+  switch (backend) {
+    case Backend::kInProcess:
+      return "InProcess";
+    case Backend::kGloo:
+      return "Gloo";
+    case Backend::kShm:
+      return "Shm";
+    default:
+      return "Staged";
+  }
 }
 
 std::vector<Case> cases(int fewest) {
   std::vector<Case> all;
-  for (const Backend backend : {Backend::kInProcess, Backend::kGloo}) {
+  for (const Backend backend : {Backend::kInProcess, Backend::kGloo, Backend::kShm}) {
     for (int ranks = fewest; ranks <= 4; ++ranks) all.push_back({backend, ranks});
   }
   all.push_back({Backend::kStaged, 3});

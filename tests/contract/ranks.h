@@ -11,6 +11,7 @@
 
 #include "syncopate/comm/gloo.h"
 #include "syncopate/comm/inproc.h"
+#include "syncopate/comm/shm.h"
 #include "syncopate/lifeline/lifeline.h"
 #include "syncopate/lifeline/server.h"
 
@@ -49,11 +50,10 @@ inline void run_ranks(int size, const std::function<void(comm::Group&)>& body,
   });
 }
 
-/// The same over Gloo with real sockets on loopback: the ranks are threads of this process. `wrap` may put
-/// something around each rank's group.
-inline void run_gloo_ranks(
-    int size, const std::function<void(comm::Group&)>& body, std::chrono::milliseconds timeout = kPatience,
-    const std::function<std::unique_ptr<comm::Group>(std::unique_ptr<comm::Group>)>& wrap = {}) {
+/// The same over a transport that knows the others by a lifeline: the ranks are threads of this process.
+inline void run_ranks_over(
+    int size, const std::function<void(comm::Group&)>& body, std::chrono::milliseconds timeout,
+    const std::function<std::unique_ptr<comm::Group>(std::shared_ptr<lifeline::Lifeline>)>& open) {
   lifeline::LifelineServerOptions where;
   where.size = size;
   where.timeout = timeout;
@@ -62,10 +62,27 @@ inline void run_gloo_ranks(
     const auto line = std::make_shared<lifeline::Lifeline>(
         lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, timeout, kPatience, "", {}});
     line->await_all(kPatience);
-    std::unique_ptr<comm::Group> mine = comm::open_gloo(line, timeout);
-    if (wrap) mine = wrap(std::move(mine));
+    const std::unique_ptr<comm::Group> mine = open(line);
     body(*mine);
     line->goodbye();
+  });
+}
+
+/// Over Gloo with real sockets on loopback. `wrap` may put something around each rank's group.
+inline void run_gloo_ranks(
+    int size, const std::function<void(comm::Group&)>& body, std::chrono::milliseconds timeout = kPatience,
+    const std::function<std::unique_ptr<comm::Group>(std::unique_ptr<comm::Group>)>& wrap = {}) {
+  run_ranks_over(size, body, timeout, [&](std::shared_ptr<lifeline::Lifeline> line) {
+    std::unique_ptr<comm::Group> mine = comm::open_gloo(std::move(line), timeout);
+    return wrap ? wrap(std::move(mine)) : std::move(mine);
+  });
+}
+
+/// Over shared memory.
+inline void run_shm_ranks(int size, const std::function<void(comm::Group&)>& body,
+                          std::chrono::milliseconds timeout = kPatience) {
+  run_ranks_over(size, body, timeout, [&](std::shared_ptr<lifeline::Lifeline> line) {
+    return comm::open_shm(std::move(line), timeout);
   });
 }
 

@@ -58,7 +58,7 @@ int work(const World& world, const std::string& mode) {
   if (mode == "bad-flag" && world.rank == 1) return 2;
   comm::Membership member;
   try {
-    member = join(world, std::chrono::milliseconds(std::stoi(variable("SYNCOPATE_TEST_TIMEOUT"))));
+    member = join(world, "auto", std::chrono::milliseconds(std::stoi(variable("SYNCOPATE_TEST_TIMEOUT"))));
     if (member.lifeline) {
       member.lifeline->watch([&](const lifeline::Failure& failure) {
         leave_note("said" + name, "watchdog: " + failure.for_others());

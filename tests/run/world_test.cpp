@@ -139,7 +139,7 @@ TEST(World, TokenIsTheFlagsOrTheEnvironments) {
 TEST(World, BeyondLoopbackNeedsATokenOrAWord) {
   const auto refusal = [](const World& world) -> std::string {
     try {
-      join(world, std::chrono::milliseconds(50));
+      join(world, "auto", std::chrono::milliseconds(50));
       return "joined";
     } catch (const ConfigError& error) {
       return error.what();
@@ -245,7 +245,7 @@ TEST(World, ParsesSlurmNodeLists) {
 /// What a process does that a real launcher starts: joins and adds up the ranks.
 TEST(WorldChild, DISABLED_Main) {
   const World world = find_world({}, environment_of_process());
-  comm::Membership member = join(world, std::chrono::seconds(60));
+  comm::Membership member = join(world, "auto", std::chrono::seconds(60));
   at::Tensor sum = at::full({1}, world.rank + 1, at::kLong);
   member.group->all_reduce(sum, comm::Op::kSum).wait();
   std::ofstream(test::variable("SYNCOPATE_TEST_OUT") + std::to_string(world.rank))

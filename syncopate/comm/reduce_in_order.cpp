@@ -1,0 +1,54 @@
+#include "syncopate/comm/reduce_in_order.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "syncopate/comm/reduce_type.h"
+
+namespace syncopate::comm {
+namespace {
+
+/// A block of the sum stays in the nearest cache while every rank's numbers are added to it.
+void add_floats(const std::vector<const void*>& parts, const std::vector<void*>& outs, int64_t count) {
+  constexpr int64_t kBlock = 2048;
+  alignas(64) std::array<float, kBlock> sum;
+  for (int64_t from = 0; from < count; from += kBlock) {
+    const int64_t some = std::min(kBlock, count - from);
+    const float* const first = static_cast<const float*>(parts[0]) + from;
+    const float* const second = static_cast<const float*>(parts[1]) + from;
+    for (int64_t k = 0; k < some; ++k) sum[static_cast<size_t>(k)] = first[k] + second[k];
+    for (size_t r = 2; r < parts.size(); ++r) {
+      const float* const next = static_cast<const float*>(parts[r]) + from;
+      for (int64_t k = 0; k < some; ++k) sum[static_cast<size_t>(k)] += next[k];
+    }
+    for (void* out : outs)
+      std::memcpy(static_cast<float*>(out) + from, sum.data(), static_cast<size_t>(some) * sizeof(float));
+  }
+}
+
+at::Tensor view(const void* data, int64_t count, at::ScalarType type) {
+  return at::from_blob(const_cast<void*>(data), {count}, at::TensorOptions().dtype(type));
+}
+
+}  // namespace
+
+void reduce_in_order(const std::vector<const void*>& parts, const std::vector<void*>& outs, int64_t count,
+                     at::ScalarType type, Op op) {
+  if (count == 0) return;
+  if (type == at::kFloat && op == Op::kSum && parts.size() > 1) return add_floats(parts, outs, count);
+  at::Tensor total = view(parts[0], count, type).to(reduced_as(type), /*non_blocking=*/false, /*copy=*/true);
+  for (size_t r = 1; r < parts.size(); ++r) {
+    const at::Tensor next = view(parts[r], count, type).to(total.scalar_type());
+    if (op == Op::kSum) {
+      total.add_(next);
+    } else {
+      op == Op::kMax ? at::maximum_out(total, total, next) : at::minimum_out(total, total, next);
+    }
+  }
+  for (void* out : outs) view(out, count, type).copy_(total);
+}
+
+}  // namespace syncopate::comm

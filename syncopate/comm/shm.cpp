@@ -1,0 +1,298 @@
+#include "syncopate/comm/shm.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "syncopate/base/error.h"
+#include "syncopate/comm/completion.h"
+#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/job_queue.h"
+#include "syncopate/comm/shm_collectives.h"
+#include "syncopate/comm/shm_post.h"
+#include "syncopate/comm/waits.h"
+
+namespace syncopate::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSlice(250);
+
+/// The group was destroyed under an operation that nobody waited for.
+struct Closed {};
+
+inline void pause_a_moment() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Others are often a few microseconds behind: sleeping and waking takes longer. Not where they need this
+/// core.
+bool spin(const std::function<bool()>& ready) {
+  static const bool has_cores = std::thread::hardware_concurrency() > 1;
+  constexpr std::chrono::microseconds kLong(20);
+  constexpr int kBetweenLooks = 16;
+  if (!has_cores) return ready();
+  const Clock::time_point until = Clock::now() + kLong;
+  do {
+    for (int k = 0; k < kBetweenLooks; ++k) {
+      if (ready()) return true;
+      pause_a_moment();
+    }
+  } while (Clock::now() < until);
+  return false;
+}
+
+/// What a group's operations share: they may outlive it.
+struct ShmState {
+  ShmState(std::shared_ptr<Waits> how, const ShmPlace& place)
+      : waits(std::move(how)),
+        region(std::make_shared<ShmRegion>(*waits, place)),
+        collectives(region),
+        post(region) {}
+
+  /// Until `ready`, which changes when the bell is rung.
+  void await(Bell& bell, const char* operation, bool by_waiter, const std::function<bool()>& ready) {
+    if (spin(ready)) return;
+    const auto sleep = [&](milliseconds slice) {
+      bell.sleep(slice, [&] { return ready() || closed.load(); });
+      if (closed.load()) throw Closed{};
+      return ready();
+    };
+    if (by_waiter) return waits->wait(operation, sleep);
+    do {
+      waits->check();
+    } while (!sleep(kSlice));
+  }
+
+  std::shared_ptr<Waits> waits;
+  std::shared_ptr<ShmRegion> region;
+  ShmCollectives collectives;
+  ShmPost post;
+  std::atomic<bool> closed{false};
+};
+
+class ShmOperation : public Pending::Work {
+ public:
+  ShmOperation(std::shared_ptr<ShmState> state, std::shared_ptr<JobQueue> queue, const char* operation,
+               std::shared_ptr<JobQueue::Job> job)
+      : state_(std::move(state)), queue_(std::move(queue)), operation_(operation), job_(std::move(job)) {}
+
+  void wait() override {
+    // Most of the time it is done in this thread, and the waiting is in there.
+    if (!queue_->wait(*job_, milliseconds(1)))
+      state_->waits->wait(operation_, [&](milliseconds slice) { return queue_->wait(*job_, slice); });
+    note_end(job_->ended);
+  }
+
+ private:
+  std::shared_ptr<ShmState> state_;
+  std::shared_ptr<JobQueue> queue_;
+  const char* operation_;
+  std::shared_ptr<JobQueue::Job> job_;
+};
+
+class ShmLetter : public Pending::Work {
+ public:
+  ShmLetter(std::shared_ptr<ShmState> state, const char* operation, std::shared_ptr<ShmPost::Letter> letter)
+      : state_(std::move(state)), operation_(operation), letter_(std::move(letter)) {}
+
+  void wait() override {
+    state_->waits->check();
+    while (!state_->post.done(*letter_)) {
+      if (state_->post.move()) continue;
+      state_->await(state_->region->mine().post, operation_, true,
+                    [&] { return state_->post.done(*letter_) || state_->post.stirred(); });
+    }
+    note_end(letter_->ended);
+  }
+
+ private:
+  std::shared_ptr<ShmState> state_;
+  const char* operation_;
+  std::shared_ptr<ShmPost::Letter> letter_;
+};
+
+class ShmGroup : public Group {
+ public:
+  ShmGroup(std::shared_ptr<lifeline::Lifeline> line, milliseconds timeout, ShmPlace place)
+      : place_(std::move(place)),
+        state_(std::make_shared<ShmState>(std::make_shared<Waits>(std::move(line), timeout), place_)),
+        queue_(std::make_shared<JobQueue>()) {
+    listening_ = state_->waits->lifeline()->listen([region = state_->region] {
+      region->mine().bell.ring();
+      region->mine().post.ring();
+    });
+  }
+
+  ~ShmGroup() override {
+    state_->waits->lifeline()->unlisten(listening_);
+    state_->closed.store(true);
+    ring_own_bells();
+    if (postman_.joinable()) postman_.join();
+  }
+
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.size; }
+
+  Pending all_reduce(at::Tensor tensor, Op op) override {
+    if (tensor.numel() == 0) return nothing();
+    return collective("all_reduce", [mine = own(tensor), op](ShmCollectives& all, const auto& await) {
+      all.all_reduce(mine, op, await);
+    });
+  }
+
+  Pending broadcast(at::Tensor tensor, int root) override {
+    if (tensor.numel() == 0) return nothing();
+    return collective("broadcast", [mine = own(tensor), root](ShmCollectives& all, const auto& await) {
+      all.broadcast(mine, root, await);
+    });
+  }
+
+  Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override {
+    check(rank() != root || into.size() == static_cast<size_t>(size()),
+          "gather needs one tensor per rank at its root");
+    if (mine.numel() == 0) return nothing();
+    return collective("gather",
+                      [into = own(into), mine = own(mine), root](ShmCollectives& all, const auto& await) {
+                        all.gather(into, mine, root, await);
+                      });
+  }
+
+  Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override {
+    check(rank() != root || from.size() == static_cast<size_t>(size()),
+          "scatter needs one tensor per rank at its root");
+    if (into.numel() == 0) return nothing();
+    return collective("scatter",
+                      [into = own(into), from = own(from), root](ShmCollectives& all, const auto& await) {
+                        all.scatter(into, from, root, await);
+                      });
+  }
+
+  Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override {
+    check(into.size() == static_cast<size_t>(size()), "all_gather needs one tensor per rank");
+    if (mine.numel() == 0) return nothing();
+    return collective("all_gather",
+                      [into = own(into), mine = own(mine)](ShmCollectives& all, const auto& await) {
+                        all.all_gather(into, mine, await);
+                      });
+  }
+
+  Pending send(at::Tensor tensor, int to, int tag) override {
+    if (tensor.numel() == 0) return nothing();
+    state_->waits->check();
+    return letter("send", state_->post.send(own(tensor), to, tag));
+  }
+
+  Pending receive(at::Tensor into, int from, int tag) override {
+    if (into.numel() == 0) return nothing();
+    state_->waits->check();
+    return letter("receive", state_->post.receive(own(into), from, tag));
+  }
+
+  void barrier() override {
+    collective("barrier", [](ShmCollectives& all, const auto& await) { all.barrier(await); }).wait();
+  }
+
+  std::unique_ptr<Group> split(int color, int key) override {
+    const at::Tensor mine = at::empty({2}, at::kLong);
+    mine[0].fill_(color);
+    mine[1].fill_(key);
+    std::vector<at::Tensor> all;
+    for (int r = 0; r < size(); ++r) all.push_back(at::empty({2}, at::kLong));
+    all_gather(all, mine).wait();
+    std::vector<std::pair<int64_t, int>> members;  // by key, then rank
+    for (int r = 0; r < size(); ++r) {
+      const int64_t* theirs = all[static_cast<size_t>(r)].data_ptr<int64_t>();
+      if (theirs[0] == color) members.emplace_back(theirs[1], r);
+    }
+    std::sort(members.begin(), members.end());
+    const int64_t number = splits_++;
+    if (members.size() == 1) return open_alone();
+    ShmPlace place{fmt::format("{}/{}/{}", place_.prefix, number, color), 0,
+                   static_cast<int>(members.size())};
+    for (size_t r = 0; r < members.size(); ++r) {
+      if (members[r].second == rank()) place.rank = static_cast<int>(r);
+    }
+    return std::make_unique<ShmGroup>(state_->waits->lifeline(), state_->waits->timeout(), std::move(place));
+  }
+
+  void set_timeout(milliseconds timeout) override { state_->waits->set_timeout(timeout); }
+
+ private:
+  static at::Tensor own(const at::Tensor& tensor) {
+    check(tensor.is_contiguous(), "a group takes contiguous tensors");
+    return tensor.detach();
+  }
+
+  static std::vector<at::Tensor> own(const std::vector<at::Tensor>& tensors) {
+    std::vector<at::Tensor> mine;
+    for (const at::Tensor& tensor : tensors) mine.push_back(own(tensor));
+    return mine;
+  }
+
+  Pending nothing() const {
+    state_->waits->check();
+    return {};
+  }
+
+  template <typename Body>
+  Pending collective(const char* operation, Body body) {
+    state_->waits->check();
+    // The queue's thread is at the end of this group before the state is.
+    std::shared_ptr<JobQueue::Job> job =
+        queue_->push([state = state_.get(), operation, body = std::move(body)](bool by_waiter) {
+          state->waits->check();
+          body(state->collectives, [&](const std::function<bool()>& ready) {
+            state->await(state->region->mine().bell, operation, by_waiter, ready);
+          });
+        });
+    return Pending(std::make_unique<ShmOperation>(state_, queue_, operation, std::move(job)));
+  }
+
+  Pending letter(const char* operation, std::shared_ptr<ShmPost::Letter> letter) {
+    if (!postman_.joinable()) postman_ = std::thread([this] { deliver(); });
+    state_->region->mine().post.ring();
+    return Pending(std::make_unique<ShmLetter>(state_, operation, std::move(letter)));
+  }
+
+  /// Letters move on while this rank computes.
+  void deliver() {
+    Bell& bell = state_->region->mine().post;
+    try {
+      while (!state_->closed.load()) {
+        if (state_->post.move()) continue;
+        bell.sleep(kSlice, [&] { return state_->post.stirred() || state_->closed.load(); });
+        state_->waits->check();
+      }
+    } catch (const CommError&) {
+      // Who waits for a letter learns of it too.
+    }
+  }
+
+  void ring_own_bells() {
+    state_->region->mine().bell.ring();
+    state_->region->mine().post.ring();
+  }
+
+  ShmPlace place_;
+  std::shared_ptr<ShmState> state_;
+  std::shared_ptr<JobQueue> queue_;
+  std::thread postman_;
+  int listening_ = 0;
+  int64_t splits_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> open_shm(std::shared_ptr<lifeline::Lifeline> lifeline, milliseconds timeout) {
+  const ShmPlace place{"shm", lifeline->rank(), lifeline->size()};
+  return std::make_unique<ShmGroup>(std::move(lifeline), timeout, place);
+}
+
+}  // namespace syncopate::comm

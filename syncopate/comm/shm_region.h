@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "syncopate/comm/bell.h"
+#include "syncopate/comm/waits.h"
+#include "syncopate/lifeline/socket.h"
+
+namespace syncopate::comm {
+
+/// Where a group's ranks meet, and which of them this one is.
+struct ShmPlace {
+  std::string prefix;  ///< of its keys in the lifeline's store
+  int rank = 0;
+  int size = 1;
+};
+
+/// The memory that the ranks of one group on one host share. It has no name in any file system, so nothing is
+/// left behind however they end. Collectives move tensors in pieces of up to kPiece bytes a rank; pieces have
+/// numbers that count up over all operations, and two of them can be under way at once.
+class ShmRegion {
+ public:
+  static constexpr int64_t kPiece = 1 << 20;
+
+  /// How far one rank is.
+  struct alignas(64) Desk {
+    Bell bell;
+    std::atomic<int64_t> published;            ///< pieces that it has put where others find them
+    std::atomic<int64_t> reduced;              ///< of which it has summed its share
+    std::atomic<int64_t> done;                 ///< at which it will not look again
+    std::array<std::atomic<int64_t>, 2> deed;  ///< what it published the last two for
+    alignas(64) Bell post;                     ///< letters came, or there is room for more
+  };
+
+  /// One rank's letters to another: a ring of bytes.
+  struct alignas(64) Channel {
+    std::atomic<int64_t> written;
+    alignas(64) std::atomic<int64_t> read;
+  };
+
+  /// Collective. Throws ConfigError where another rank's memory cannot be opened: ranks are on several
+  /// machines, or in containers of their own.
+  ShmRegion(Waits& waits, const ShmPlace& place);
+  ~ShmRegion();
+  ShmRegion(const ShmRegion&) = delete;
+  ShmRegion& operator=(const ShmRegion&) = delete;
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+  Desk& desk(int rank) const { return reinterpret_cast<Desk*>(base_)[rank]; }
+  Desk& mine() const { return desk(place_.rank); }
+  /// What a rank publishes of a piece.
+  std::byte* published(int rank, int64_t piece) const;
+  /// The sum of a piece.
+  std::byte* total(int64_t piece) const;
+  Channel& channel(int from, int to) const;
+  std::byte* ring(int from, int to) const;
+  int64_t ring_bytes() const { return ring_bytes_; }
+  /// Before the first byte goes into a ring: throws CommError where the system has no memory for it.
+  void back_ring(int from, int to);
+
+  /// Rings everybody else.
+  void tell() const;
+
+ private:
+  std::byte* at(int64_t offset) const { return base_ + offset; }
+  int64_t ring_offset(int from, int to) const;
+
+  ShmPlace place_;
+  int64_t pieces_at_ = 0, channels_at_ = 0, rings_at_ = 0, bytes_ = 0;
+  int64_t ring_bytes_ = 0;
+  lifeline::Socket file_;
+  std::byte* base_ = nullptr;
+};
+
+}  // namespace syncopate::comm

@@ -1,0 +1,91 @@
+#include "syncopate/comm/waits.h"
+
+#include <algorithm>
+
+#include "syncopate/base/error.h"
+#include "syncopate/base/text.h"
+
+namespace syncopate::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSlice(250);
+/// A dead peer's connections break together: the lifeline names it within a moment of the complaint.
+constexpr milliseconds kGrace(1000);
+
+}  // namespace
+
+bool Waits::dead() const {
+  const std::lock_guard lock(mutex_);
+  return !failure_.empty() || lifeline_->failure().has_value();
+}
+
+void Waits::check() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw CommError("{}", failure_);
+  }
+  lifeline_->check();
+}
+
+void Waits::wait(const char* operation, const std::function<bool(milliseconds slice)>& poll) {
+  const lifeline::Lifeline::Waiting waiting(*lifeline_);
+  milliseconds waited(0);
+  while (true) {
+    check();
+    const Clock::time_point start = Clock::now();
+    try {
+      if (poll(std::clamp(timeout_ - waited, milliseconds(1), kSlice))) return;
+    } catch (const CommError& error) {
+      give_up(error.what());
+    } catch (const std::exception& error) {
+      broken(operation, first_line(error.what()));
+    }
+    // A process that was stopped for a while has not waited for others all that time.
+    waited += std::min(std::chrono::ceil<milliseconds>(Clock::now() - start), 4 * kSlice);
+    if (waited >= timeout_) out_of_time(operation);
+  }
+}
+
+void Waits::wait_whole(const char* operation, const std::function<bool(milliseconds)>& block,
+                       const std::function<void()>& abort) {
+  check();
+  const lifeline::Lifeline::Waiting waiting(*lifeline_);
+  const Clock::time_point start = Clock::now();
+  const int id = lifeline_->listen(abort);
+  bool done = false;
+  std::string complaint;
+  try {
+    done = block(timeout_);
+  } catch (const std::exception& error) {
+    complaint = first_line(error.what());
+  }
+  lifeline_->unlisten(id);
+  if (done) return;
+  if (!complaint.empty() && Clock::now() - start >= timeout_) out_of_time(operation);
+  broken(operation, complaint);
+}
+
+void Waits::out_of_time(const char* operation) {
+  const double seconds = std::chrono::duration<double>(timeout_).count();
+  give_up(fmt::format("{} (rank {} waited {:.3g} s in {})", lifeline_->blame(operation, seconds).for_others(),
+                      lifeline_->rank(), seconds, operation));
+}
+
+void Waits::broken(const char* operation, const std::string& reason) {
+  if (const auto failure = lifeline_->await_failure(kGrace)) give_up(failure->for_others());
+  give_up(fmt::format("rank {} lost its connection to another rank in {}: {}", lifeline_->rank(), operation,
+                      reason));
+}
+
+void Waits::give_up(const std::string& sentence) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = sentence;
+  }
+  throw CommError("{}", sentence);
+}
+
+}  // namespace syncopate::comm

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "syncopate/lifeline/lifeline.h"
+
+namespace syncopate::comm {
+
+/// State that a group shares with its operations: how to wait for others, and whether the group is dead.
+class Waits {
+ public:
+  Waits(std::shared_ptr<lifeline::Lifeline> lifeline, std::chrono::milliseconds timeout)
+      : lifeline_(std::move(lifeline)), timeout_(timeout) {}
+
+  const std::shared_ptr<lifeline::Lifeline>& lifeline() const { return lifeline_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+  void check() const;  ///< throws CommError when the group is dead or the run has failed
+  bool dead() const;
+
+  /// Until `poll(slice)` returns true. Throws CommError when the run fails, when poll throws, or at the
+  /// deadline.
+  void wait(const char* operation, const std::function<bool(std::chrono::milliseconds slice)>& poll);
+  /// For operations that cannot be waited for in slices: `block(timeout)` returns false after `abort` was
+  /// called from outside.
+  void wait_whole(const char* operation, const std::function<bool(std::chrono::milliseconds)>& block,
+                  const std::function<void()>& abort);
+  /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon.
+  [[noreturn]] void broken(const char* operation, const std::string& reason);
+
+ private:
+  [[noreturn]] void out_of_time(const char* operation);
+  [[noreturn]] void give_up(const std::string& sentence);
+
+  const std::shared_ptr<lifeline::Lifeline> lifeline_;
+  std::chrono::milliseconds timeout_;
+  mutable std::mutex mutex_;
+  std::string failure_;  ///< why the group is dead
+};
+
+}  // namespace syncopate::comm

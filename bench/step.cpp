@@ -161,7 +161,7 @@ spec::RunSpec spec_of(const Options& options, int workers) {
 int work(const Options& options) {
   const run::ComputeSetup compute = run::set_up_compute(options.threads);
   const run::World world = run::find_world({}, run::environment_of_process());
-  comm::Membership membership = run::join(world, std::chrono::seconds(120));
+  comm::Membership membership = run::join(world, "auto", std::chrono::seconds(120));
   comm::Metered group(std::move(membership.group));
   const spec::RunSpec spec = spec_of(options, group.size());
   tasks::TaskSetup setup;

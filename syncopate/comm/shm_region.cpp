@@ -54,17 +54,38 @@ ShmRegion::ShmRegion(Waits& waits, const ShmPlace& place) : place_(place) {
   void* address = MAP_FAILED;
   if (file_.open())
     address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
+  if (address != MAP_FAILED) base_ = static_cast<std::byte*>(address);
   // Everybody has to know whether it works for all, and rank 0's descriptor stays open until all have tried.
   constexpr int64_t kFailed = 1 << 20;
-  const int64_t count = line.add(opened, address == MAP_FAILED ? kFailed + 1 : 1);
+  const int64_t count = line.add(opened, base_ == nullptr ? kFailed + 1 : 1);
   if (count % kFailed == ranks) line.set(all, count == ranks ? "yes" : "no");
-  const bool everybody = line.get(all, waits.timeout()) == "yes";
-  if (address != MAP_FAILED) base_ = static_cast<std::byte*>(address);
-  if (everybody) return;
+  if (count == ranks) {
+    for (int rank = 0; rank < place.size; ++rank) {
+      desk(rank).ready.store(1);
+      desk(rank).bell.ring();
+    }
+  }
+  if (base_ != nullptr && everybody_has_it(waits, all)) return;
+  if (base_ == nullptr) line.get(all, waits.timeout());
   if (base_ != nullptr) ::munmap(base_, static_cast<size_t>(bytes_));
   throw ConfigError(
       "the workers cannot share memory: they run on several machines or in containers of their own; use the "
       "backend gloo");
+}
+
+/// Looks into the memory first: a rank may have gone on and died by then, and that is for later.
+bool ShmRegion::everybody_has_it(Waits& waits, const std::string& key) {
+  const auto ready = [&] { return mine().ready.load() == 1; };
+  constexpr std::chrono::milliseconds kLook(20);
+  bool refused = false;
+  if (!ready())
+    waits.wait("connecting", [&](std::chrono::milliseconds) {
+      mine().bell.sleep(kLook, ready);
+      refused =
+          !ready() && waits.lifeline()->exist({key}) && waits.lifeline()->get(key, waits.timeout()) == "no";
+      return ready() || refused;
+    });
+  return !refused;
 }
 
 ShmRegion::~ShmRegion() { ::munmap(base_, static_cast<size_t>(bytes_)); }

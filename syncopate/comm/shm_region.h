@@ -30,6 +30,7 @@ class ShmRegion {
   /// How far one rank is.
   struct alignas(64) Desk {
     Bell bell;
+    std::atomic<int32_t> ready;                ///< 1: everybody has the memory
     std::atomic<int64_t> published;            ///< pieces that it has put where others find them
     std::atomic<int64_t> reduced;              ///< of which it has summed its share
     std::atomic<int64_t> done;                 ///< at which it will not look again
@@ -68,6 +69,7 @@ class ShmRegion {
   void tell() const;
 
  private:
+  bool everybody_has_it(Waits& waits, const std::string& key);
   std::byte* at(int64_t offset) const { return base_ + offset; }
   int64_t ring_offset(int from, int to) const;
 

@@ -29,7 +29,7 @@ std::vector<std::pair<const CLI::App*, Command>> add_commands(Program& program, 
   add(add_train(program, argv));
   add(add_probe(program, argv));
   add(add_evaluate(program, argv));
-  add(add_predict(program));
+  add(add_predict(program, argv));
   add(add_score(program));
   add(add_tokenize(program));
   add(add_compare(program));

@@ -14,7 +14,7 @@ using Command = std::function<int()>;
 Command add_train(Program& program, char** argv);
 Command add_probe(Program& program, char** argv);
 Command add_evaluate(Program& program, char** argv);
-Command add_predict(Program& program);
+Command add_predict(Program& program, char** argv);
 Command add_score(Program& program);
 Command add_tokenize(Program& program);
 Command add_compare(Program& program);

@@ -73,6 +73,11 @@ void add_model_options(Program& program, CLI::App& app, spec::ScoreSpec& spec) {
   add_count(app, "batch-size", spec.batch_size, "examples per batch (auto: depends on the task)")
       ->group(kComputing);
   add_count(app, "threads", spec.threads, "number of threads (auto: all cores)")->group(kComputing);
+  in(app.add_option("--stages", spec.stages,
+                    "cut the model into so many stages, each in a process of its own (started here, or by a "
+                    "launcher)")
+         ->capture_default_str(),
+     kComputing, "INT");
   in(app.add_option("--device", spec.device, "cpu, cuda or cuda:1")->capture_default_str(), kComputing,
      "DEVICE");
   CLI::Option* precision =
@@ -96,6 +101,12 @@ void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict) {
   };
   spec::complete_from_run(spec, given, predict);
   spec::require_effect_on_task(spec.task, given_flags(app));
+}
+
+int outcome(const run::LaunchResult& result) {
+  if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted))
+    tell("syncopate: {}", result.sentence);
+  return result.exit_code;
 }
 
 Command add_evaluate(Program& program, char** argv) {
@@ -145,21 +156,25 @@ Command add_evaluate(Program& program, char** argv) {
           throw ConfigError("{} has no effect without --network; give both or neither", flag);
       }
     }
+    if (arguments->spec.stages > 1 && !arguments->place.network.name.empty())
+      throw ConfigError("evaluate sits on one host of a network; leave --stages or --network out");
     if (run::needs_lab(arguments->place)) return run::run_in_network(arguments->place, 1, argv);
     complete(*app, arguments->spec, false);
-    const record::EvalRecord score = run::score_model(arguments->spec);
-    nlohmann::ordered_json json = record::to_json(score);
-    json.erase("step");
-    if (!arguments->out.empty()) write_file_atomically(arguments->out, json.dump() + "\n");
-    if (arguments->json) {
-      fmt::print("{}\n", json.dump());
-    } else {
-      fmt::print("loss {:.4f}", score.loss);
-      for (const auto& [name, value] : score.measures)
-        fmt::print(" · {} {}", name, record::measure_for_people(name, value));
-      fmt::print(" · {} examples in {:.1f} s\n", score.examples, score.seconds);
-    }
-    return 0;
+    return outcome(run::with_stages(arguments->spec.stages, argv, [&](comm::Group* stages) {
+      const record::EvalRecord score = run::score_model(arguments->spec, stages);
+      if (stages != nullptr && stages->rank() > 0) return;
+      nlohmann::ordered_json json = record::to_json(score);
+      json.erase("step");
+      if (!arguments->out.empty()) write_file_atomically(arguments->out, json.dump() + "\n");
+      if (arguments->json) {
+        fmt::print("{}\n", json.dump());
+      } else {
+        fmt::print("loss {:.4f}", score.loss);
+        for (const auto& [name, value] : score.measures)
+          fmt::print(" · {} {}", name, record::measure_for_people(name, value));
+        fmt::print(" · {} examples in {:.1f} s\n", score.examples, score.seconds);
+      }
+    }));
   };
 }
 

@@ -10,7 +10,7 @@
 
 namespace syncopate::cli {
 
-Command add_predict(Program& program) {
+Command add_predict(Program& program, char** argv) {
   struct Arguments {
     spec::ScoreSpec spec;
     bool json = false;
@@ -70,16 +70,19 @@ Command add_predict(Program& program) {
       "syncopate predict --model runs/my-mlm --prompt 'The [MASK] sat on the mat.'",
       "syncopate predict --model ./my-bert --task sst2 --data dev.tsv --out answers.jsonl"};
   arguments->spec.note = [](const std::string& note) { tell("{}", note_line(note)); };
-  return [arguments, app] {
+  return [arguments, app, argv] {
     complete(*app, arguments->spec, true);
     arguments->spec.continuation.seed = arguments->spec.seed;
-    std::string lines;
-    run::predict(arguments->spec, [&](const std::string& line) {
-      if (arguments->out.empty() || arguments->json) fmt::print("{}\n", line);
-      if (!arguments->out.empty()) lines += line + "\n";
-    });
-    if (!arguments->out.empty()) write_file_atomically(arguments->out, lines);
-    return 0;
+    return outcome(run::with_stages(arguments->spec.stages, argv, [&](comm::Group* stages) {
+      std::string lines;
+      const auto take = [&](const std::string& line) {
+        if (arguments->out.empty() || arguments->json) fmt::print("{}\n", line);
+        if (!arguments->out.empty()) lines += line + "\n";
+      };
+      run::predict(arguments->spec, take, stages);
+      const bool answers = stages == nullptr || stages->rank() + 1 == stages->size();
+      if (answers && !arguments->out.empty()) write_file_atomically(arguments->out, lines);
+    }));
   };
 }
 

@@ -14,6 +14,7 @@
 #include "syncopate/comm/gloo_store.h"
 #include "syncopate/comm/gloo_work.h"
 #include "syncopate/comm/inproc.h"
+#include "syncopate/comm/members.h"
 #include "syncopate/comm/reduce_type.h"
 
 namespace syncopate::comm {
@@ -185,26 +186,13 @@ class GlooGroup : public Group {
   }
 
   std::unique_ptr<Group> split(int color, int key) override {
-    const at::Tensor mine = at::empty({2}, at::kLong);
-    mine[0].fill_(color);
-    mine[1].fill_(key);
-    std::vector<at::Tensor> all;
-    for (int r = 0; r < size(); ++r) all.push_back(at::empty({2}, at::kLong));
-    all_gather(all, mine).wait();
-    std::vector<std::pair<int64_t, int>> members;  // by key, then rank
-    for (int r = 0; r < size(); ++r) {
-      const int64_t* theirs = all[static_cast<size_t>(r)].data_ptr<int64_t>();
-      if (theirs[0] == color) members.emplace_back(theirs[1], r);
-    }
-    std::sort(members.begin(), members.end());
+    const std::vector<int> ranks = members(*this, color, key);
     const int64_t number = splits_++;
-    if (members.size() == 1) return open_alone();
+    if (ranks.size() == 1) return open_alone();
     Place place = place_;
     place.prefix = fmt::format("{}/{}/{}", place_.prefix, number, color);
-    place.size = static_cast<int>(members.size());
-    for (size_t r = 0; r < members.size(); ++r) {
-      if (members[r].second == rank()) place.rank = static_cast<int>(r);
-    }
+    place.size = static_cast<int>(ranks.size());
+    place.rank = place_among(ranks, rank());
     return std::make_unique<GlooGroup>(std::make_shared<Waits>(waits_->lifeline(), waits_->timeout()), place);
   }
 

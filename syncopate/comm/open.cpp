@@ -11,25 +11,37 @@
 namespace syncopate::comm {
 namespace {
 
-/// Whether all ranks are on one host. Collective.
-bool on_one_host(lifeline::Lifeline& line, std::chrono::milliseconds timeout) {
-  const auto host_of = [](int rank) { return fmt::format("host/{}", rank); };
-  constexpr const char* kVerdict = "one-host";
+/// Whether all ranks are on one host. Throws ConfigError where they were asked for different backends.
+/// Collective.
+bool share_a_host(lifeline::Lifeline& line, const CommOptions& options) {
+  const auto key = [](int rank) { return fmt::format("host/{}", rank); };
+  constexpr const char *kVerdict = "hosts", *kOne = "one", *kSeveral = "several";
   const lifeline::Lifeline::Waiting waiting(line);
-  line.set(host_of(line.rank()), host_id());
+  line.set(key(line.rank()), options.backend + " " + host_id());
   if (line.rank() == 0) {
-    bool one = true;
-    for (int rank = 1; rank < line.size(); ++rank) one = line.get(host_of(rank), timeout) == host_id() && one;
-    line.set(kVerdict, one ? "yes" : "no");
+    std::string verdict = kOne;
+    for (int rank = 1; rank < line.size(); ++rank) {
+      const std::string theirs = line.get(key(rank), options.timeout);
+      const std::string backend = theirs.substr(0, theirs.find(' '));
+      if (backend != options.backend) {
+        verdict = fmt::format("rank {} was asked for the backend {} and rank 0 for {}; give all the same",
+                              rank, backend, options.backend);
+        break;
+      }
+      if (theirs.substr(backend.size() + 1) != host_id()) verdict = kSeveral;
+    }
+    line.set(kVerdict, verdict);
   }
-  return line.get(kVerdict, timeout) == "yes";
+  const std::string verdict = line.get(kVerdict, options.timeout);
+  if (verdict != kOne && verdict != kSeveral) throw ConfigError("{}", verdict);
+  return verdict == kOne;
 }
 
-/// Null: the ranks have no memory in common. Every rank comes to the same result.
+/// Null: the ranks have no memory in common, or are not to use it. Every rank comes to the same result.
 std::unique_ptr<Group> try_shm(const std::shared_ptr<lifeline::Lifeline>& line, const CommOptions& options) {
+  const bool one = share_a_host(*line, options), asked = options.backend == "shm";
   if (options.backend == "gloo") return nullptr;
-  const bool asked = options.backend == "shm";
-  if (!on_one_host(*line, options.timeout)) {
+  if (!one) {
     if (!asked) return nullptr;
     throw ConfigError("the backend shm is for the workers of one host, but these run on several; use gloo");
   }
@@ -58,6 +70,8 @@ void Membership::leave() {
 }
 
 Membership open(const CommOptions& options) {
+  if (options.backend != "auto" && options.backend != "gloo" && options.backend != "shm")
+    throw ConfigError("a backend is auto, gloo or shm, got \"{}\"", options.backend);
   Membership membership;
   if (options.size == 1) {
     membership.group = open_alone();

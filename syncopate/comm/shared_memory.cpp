@@ -1,40 +1,17 @@
 #include "syncopate/comm/shared_memory.h"
 
 #include <ATen/ATen.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <optional>
 #include <string>
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/machine.h"
-#include "syncopate/lifeline/socket.h"
+#include "syncopate/comm/memory_file.h"
 
 namespace syncopate::comm {
-namespace {
-
-[[noreturn]] void refused(const char* what, int64_t bytes) {
-  throw CommError("cannot {} {} MiB of shared memory: {}", what, bytes >> 20, std::strerror(errno));
-}
-
-/// An anonymous file: it lives as long as somebody has it open or mapped.
-lifeline::Socket anonymous_file(int64_t bytes) {
-  lifeline::Socket file(::memfd_create("syncopate", MFD_CLOEXEC));
-  if (!file.open() || ::ftruncate(file.fd(), bytes) != 0) refused("make", bytes);
-  // Pages that do not exist would be a SIGBUS at the first touch, with no word of why.
-  if (const int code = ::posix_fallocate(file.fd(), 0, bytes); code != 0) {
-    errno = code;
-    refused("get", bytes);
-  }
-  return file;
-}
-
-}  // namespace
-
 void require_one_machine(Group& group) {
   if (group.size() == 1 || on_one_host(group)) return;
   throw ConfigError(
@@ -45,21 +22,11 @@ void require_one_machine(Group& group) {
 std::shared_ptr<SharedMemory> SharedMemory::create(Group& group, int64_t bytes) {
   check(bytes > 0, "shared memory holds something");
   require_one_machine(group);
-  lifeline::Socket file;
-  std::string path;
-  if (group.rank() == 0) {
-    file = anonymous_file(bytes);
-    path = fmt::format("/proc/{}/fd/{}", ::getpid(), file.fd());
-  }
-  path = broadcast_text(group, path, 0);
-  if (group.rank() != 0) {
-    file = lifeline::Socket(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file.open()) refused("open", bytes);
-  }
-  void* const address =
-      ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
-  if (address == MAP_FAILED) refused("map", bytes);
-  std::shared_ptr<SharedMemory> memory(new SharedMemory(address, bytes));
+  std::optional<MemoryFile> file;
+  if (group.rank() == 0) file.emplace(bytes, bytes);
+  const std::string address = broadcast_text(group, file ? file->address() : "", 0);
+  if (!file) file.emplace(address, bytes);
+  std::shared_ptr<SharedMemory> memory(new SharedMemory(file->map(), bytes));
   group.barrier();  // rank 0 keeps its descriptor open until everybody has found it
   return memory;
 }

@@ -2,14 +2,15 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/completion.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/job_queue.h"
+#include "syncopate/comm/members.h"
 #include "syncopate/comm/shm_collectives.h"
 #include "syncopate/comm/shm_post.h"
 #include "syncopate/comm/waits.h"
@@ -22,59 +23,83 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kSlice(250);
 
-/// The group was destroyed under an operation that nobody waited for.
-struct Closed {};
-
 inline void pause_a_moment() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
-/// Others are often a few microseconds behind: sleeping and waking takes longer. Not where they need this
-/// core.
-bool spin(const std::function<bool()>& ready) {
-  static const bool has_cores = std::thread::hardware_concurrency() > 1;
-  constexpr std::chrono::microseconds kLong(20);
-  constexpr int kBetweenLooks = 16;
-  if (!has_cores) return ready();
-  const Clock::time_point until = Clock::now() + kLong;
-  do {
-    for (int k = 0; k < kBetweenLooks; ++k) {
-      if (ready()) return true;
-      pause_a_moment();
-    }
-  } while (Clock::now() < until);
-  return false;
-}
-
 /// What a group's operations share: they may outlive it.
-struct ShmState {
+class ShmState {
+ public:
   ShmState(std::shared_ptr<Waits> how, const ShmPlace& place)
       : waits(std::move(how)),
         region(std::make_shared<ShmRegion>(*waits, place)),
         collectives(region),
-        post(region) {}
+        post(region),
+        has_cores_(std::thread::hardware_concurrency() >= static_cast<unsigned>(place.size)) {}
 
-  /// Until `ready`, which changes when the bell is rung.
-  void await(Bell& bell, const char* operation, bool by_waiter, const std::function<bool()>& ready) {
-    if (spin(ready)) return;
+  /// Until `ready`, which changes when the bell is rung. `wait` has the deadline; null: of the group's own
+  /// threads, which have none.
+  void await(Bell& bell, Wait* wait, const std::function<bool()>& ready) {
+    if (ready() || spin(ready)) return;
+    const auto over = [&] { return ready() || stopped.load(); };
     const auto sleep = [&](milliseconds slice) {
-      bell.sleep(slice, [&] { return ready() || closed.load(); });
-      if (closed.load()) throw Closed{};
-      return ready();
+      bell.sleep(slice, over);
+      if (ready()) return true;
+      if (closed.load()) throw CommError("the group was destroyed while it was used");
+      return false;
     };
-    if (by_waiter) return waits->wait(operation, sleep);
+    if (wait != nullptr) return wait->until(sleep);
     do {
       waits->check();
     } while (!sleep(kSlice));
+  }
+
+  /// Wakes whoever sleeps: the run has failed, or the group is gone.
+  void stop() {
+    stopped.store(true);
+    region->mine().bell.ring();
+    region->mine().post.ring();
+  }
+
+  /// What fails leaves the group dead: ranks no longer agree on what comes next.
+  template <typename Body>
+  void dying(const Body& body) {
+    waits->check();
+    try {
+      body();
+    } catch (const std::exception& error) {
+      waits->die(error.what());
+      throw;
+    }
   }
 
   std::shared_ptr<Waits> waits;
   std::shared_ptr<ShmRegion> region;
   ShmCollectives collectives;
   ShmPost post;
-  std::atomic<bool> closed{false};
+  std::atomic<bool> stopped{false};  ///< nobody sleeps any more
+  std::atomic<bool> closed{false};   ///< the group is gone
+
+ private:
+  /// Others are often a few microseconds behind: sleeping and waking takes longer. Not where they need this
+  /// core.
+  bool spin(const std::function<bool()>& ready) const {
+    constexpr std::chrono::microseconds kLong(20);
+    constexpr int kBetweenLooks = 16;
+    if (!has_cores_) return false;
+    const Clock::time_point until = Clock::now() + kLong;
+    do {
+      for (int k = 0; k < kBetweenLooks; ++k) {
+        if (ready()) return true;
+        pause_a_moment();
+      }
+    } while (Clock::now() < until);
+    return false;
+  }
+
+  bool has_cores_;
 };
 
 class ShmOperation : public Pending::Work {
@@ -103,12 +128,15 @@ class ShmLetter : public Pending::Work {
       : state_(std::move(state)), operation_(operation), letter_(std::move(letter)) {}
 
   void wait() override {
-    state_->waits->check();
-    while (!state_->post.done(*letter_)) {
-      if (state_->post.move()) continue;
-      state_->await(state_->region->mine().post, operation_, true,
-                    [&] { return state_->post.done(*letter_) || state_->post.stirred(); });
-    }
+    state_->dying([&] {
+      Wait wait(*state_->waits, operation_);
+      while (!state_->post.done(*letter_)) {
+        if (state_->post.move()) continue;
+        state_->await(state_->region->mine().post, &wait,
+                      [&] { return state_->post.done(*letter_) || state_->post.stirred(); });
+      }
+      if (!letter_->error.empty()) throw CommError("{}", letter_->error);
+    });
     note_end(letter_->ended);
   }
 
@@ -124,16 +152,15 @@ class ShmGroup : public Group {
       : place_(std::move(place)),
         state_(std::make_shared<ShmState>(std::make_shared<Waits>(std::move(line), timeout), place_)),
         queue_(std::make_shared<JobQueue>()) {
-    listening_ = state_->waits->lifeline()->listen([region = state_->region] {
-      region->mine().bell.ring();
-      region->mine().post.ring();
+    listening_ = state_->waits->lifeline()->listen([state = std::weak_ptr(state_)] {
+      if (const auto there = state.lock()) there->stop();
     });
   }
 
   ~ShmGroup() override {
     state_->waits->lifeline()->unlisten(listening_);
     state_->closed.store(true);
-    ring_own_bells();
+    state_->stop();
     if (postman_.joinable()) postman_.join();
   }
 
@@ -157,6 +184,7 @@ class ShmGroup : public Group {
   Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override {
     check(rank() != root || into.size() == static_cast<size_t>(size()),
           "gather needs one tensor per rank at its root");
+    require_alike(into, mine);
     if (mine.numel() == 0) return nothing();
     return collective("gather",
                       [into = own(into), mine = own(mine), root](ShmCollectives& all, const auto& await) {
@@ -167,6 +195,7 @@ class ShmGroup : public Group {
   Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override {
     check(rank() != root || from.size() == static_cast<size_t>(size()),
           "scatter needs one tensor per rank at its root");
+    require_alike(from, into);
     if (into.numel() == 0) return nothing();
     return collective("scatter",
                       [into = own(into), from = own(from), root](ShmCollectives& all, const auto& await) {
@@ -176,6 +205,7 @@ class ShmGroup : public Group {
 
   Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override {
     check(into.size() == static_cast<size_t>(size()), "all_gather needs one tensor per rank");
+    require_alike(into, mine);
     if (mine.numel() == 0) return nothing();
     return collective("all_gather",
                       [into = own(into), mine = own(mine)](ShmCollectives& all, const auto& await) {
@@ -184,15 +214,19 @@ class ShmGroup : public Group {
   }
 
   Pending send(at::Tensor tensor, int to, int tag) override {
+    check(to >= 0 && to < size() && to != rank(), "a rank sends to another one of its group");
     if (tensor.numel() == 0) return nothing();
-    state_->waits->check();
-    return letter("send", state_->post.send(own(tensor), to, tag));
+    std::shared_ptr<ShmPost::Letter> letter;
+    state_->dying([&] { letter = state_->post.send(own(tensor), to, tag); });
+    return posted("send", std::move(letter));
   }
 
   Pending receive(at::Tensor into, int from, int tag) override {
+    check(from == kAnyRank || (from >= 0 && from < size() && from != rank()),
+          "a rank receives from another one of its group");
     if (into.numel() == 0) return nothing();
     state_->waits->check();
-    return letter("receive", state_->post.receive(own(into), from, tag));
+    return posted("receive", state_->post.receive(own(into), from, tag));
   }
 
   void barrier() override {
@@ -200,25 +234,11 @@ class ShmGroup : public Group {
   }
 
   std::unique_ptr<Group> split(int color, int key) override {
-    const at::Tensor mine = at::empty({2}, at::kLong);
-    mine[0].fill_(color);
-    mine[1].fill_(key);
-    std::vector<at::Tensor> all;
-    for (int r = 0; r < size(); ++r) all.push_back(at::empty({2}, at::kLong));
-    all_gather(all, mine).wait();
-    std::vector<std::pair<int64_t, int>> members;  // by key, then rank
-    for (int r = 0; r < size(); ++r) {
-      const int64_t* theirs = all[static_cast<size_t>(r)].data_ptr<int64_t>();
-      if (theirs[0] == color) members.emplace_back(theirs[1], r);
-    }
-    std::sort(members.begin(), members.end());
+    const std::vector<int> ranks = members(*this, color, key);
     const int64_t number = splits_++;
-    if (members.size() == 1) return open_alone();
-    ShmPlace place{fmt::format("{}/{}/{}", place_.prefix, number, color), 0,
-                   static_cast<int>(members.size())};
-    for (size_t r = 0; r < members.size(); ++r) {
-      if (members[r].second == rank()) place.rank = static_cast<int>(r);
-    }
+    if (ranks.size() == 1) return open_alone();
+    ShmPlace place{fmt::format("{}/{}/{}", place_.prefix, number, color), place_among(ranks, rank()),
+                   static_cast<int>(ranks.size())};
     return std::make_unique<ShmGroup>(state_->waits->lifeline(), state_->waits->timeout(), std::move(place));
   }
 
@@ -241,43 +261,46 @@ class ShmGroup : public Group {
     return {};
   }
 
+  static void require_alike(const std::vector<at::Tensor>& list, const at::Tensor& tensor) {
+    for (const at::Tensor& each : list)
+      check(each.nbytes() == tensor.nbytes() && each.is_contiguous(), "all ranks' tensors have one size");
+  }
+
   template <typename Body>
   Pending collective(const char* operation, Body body) {
     state_->waits->check();
-    // The queue's thread is at the end of this group before the state is.
     std::shared_ptr<JobQueue::Job> job =
-        queue_->push([state = state_.get(), operation, body = std::move(body)](bool by_waiter) {
-          state->waits->check();
-          body(state->collectives, [&](const std::function<bool()>& ready) {
-            state->await(state->region->mine().bell, operation, by_waiter, ready);
+        queue_->push([state = state_, operation, body = std::move(body)](bool by_waiter) {
+          std::optional<Wait> wait;
+          if (by_waiter) wait.emplace(*state->waits, operation);
+          state->dying([&] {
+            body(state->collectives, [&](const std::function<bool()>& ready) {
+              state->await(state->region->mine().bell, wait ? &*wait : nullptr, ready);
+            });
           });
         });
     return Pending(std::make_unique<ShmOperation>(state_, queue_, operation, std::move(job)));
   }
 
-  Pending letter(const char* operation, std::shared_ptr<ShmPost::Letter> letter) {
+  Pending posted(const char* operation, std::shared_ptr<ShmPost::Letter> letter) {
     if (!postman_.joinable()) postman_ = std::thread([this] { deliver(); });
     state_->region->mine().post.ring();
     return Pending(std::make_unique<ShmLetter>(state_, operation, std::move(letter)));
   }
 
-  /// Letters move on while this rank computes.
+  /// Letters move on while this rank computes, until the group is gone or dead.
   void deliver() {
     Bell& bell = state_->region->mine().post;
     try {
-      while (!state_->closed.load()) {
+      while (!state_->stopped.load()) {
         if (state_->post.move()) continue;
-        bell.sleep(kSlice, [&] { return state_->post.stirred() || state_->closed.load(); });
+        bell.sleep(kSlice, [&] { return state_->post.stirred() || state_->stopped.load(); });
         state_->waits->check();
       }
-    } catch (const CommError&) {
-      // Who waits for a letter learns of it too.
+    } catch (const std::exception& error) {
+      state_->waits->die(error.what());  // who waits for a letter learns of it
+      state_->stop();
     }
-  }
-
-  void ring_own_bells() {
-    state_->region->mine().bell.ring();
-    state_->region->mine().post.ring();
   }
 
   ShmPlace place_;

@@ -10,6 +10,7 @@ namespace syncopate::comm {
 namespace {
 
 constexpr int64_t kLine = 64;
+constexpr int64_t kCalls = 8;
 /// Up to here every rank sums all of it: one meeting instead of two.
 constexpr int64_t kSmall = 8 << 10;
 
@@ -47,16 +48,22 @@ const char* ShmCollectives::name_of(Call call) {
 }
 
 int64_t ShmCollectives::in_a_number(const Deed& deed) {
-  constexpr int64_t kCalls = 8, kDetails = 1 << 16;
-  return (deed.bytes * kDetails + deed.detail) * kCalls + static_cast<int64_t>(deed.call);
+  constexpr int64_t kTypes = 128, kDetails = 1 << 12;
+  const int64_t what = (deed.bytes * kDetails + deed.detail) * kTypes + static_cast<int64_t>(deed.type);
+  return what * kCalls + static_cast<int64_t>(deed.call);
+}
+
+template <typename Fits>
+bool ShmCollectives::all_of(const Fits& fits) const {
+  for (int r = 0; r < region_->size(); ++r) {
+    if (!fits(region_->desk(r))) return false;
+  }
+  return true;
 }
 
 int64_t ShmCollectives::publish(const Deed& deed, const Await& await, const Step& fill) {
   const int64_t piece = next_++;
-  for (int r = 0; r < region_->size(); ++r) {
-    const auto& done = region_->desk(r).done;
-    if (done.load() < piece - 1) await([&] { return done.load() >= piece - 1; });
-  }
+  await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.done.load() >= piece - 1; }); });
   fill(piece);
   ShmRegion::Desk& desk = region_->mine();
   desk.deed[static_cast<size_t>(piece % 2)].store(in_a_number(deed));
@@ -67,16 +74,18 @@ int64_t ShmCollectives::publish(const Deed& deed, const Await& await, const Step
 
 void ShmCollectives::await_published(int64_t piece, int rank, const Deed& deed, const Await& await) {
   const ShmRegion::Desk& desk = region_->desk(rank);
-  if (desk.published.load() <= piece) await([&] { return desk.published.load() > piece; });
+  await([&] { return desk.published.load() > piece; });
   const int64_t theirs = desk.deed[static_cast<size_t>(piece % 2)].load();
   if (theirs == in_a_number(deed)) return;
   throw CommError(
-      "rank {} called {} where rank {} called {} with another tensor or root: all ranks must make the same "
-      "calls in the same order",
-      region_->rank(), name_of(deed.call), rank, name_of(static_cast<Call>(theirs % 8)));
+      "rank {} of a group called {} where rank {} called {}, or one with another tensor or root: all ranks "
+      "must make "
+      "the same calls in the same order",
+      region_->rank(), name_of(deed.call), rank, name_of(static_cast<Call>(theirs % kCalls)));
 }
 
 void ShmCollectives::await_published(int64_t piece, const Deed& deed, const Await& await) {
+  await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.published.load() > piece; }); });
   for (int r = 0; r < region_->size(); ++r) await_published(piece, r, deed, await);
 }
 
@@ -90,7 +99,7 @@ void ShmCollectives::all_reduce(const at::Tensor& tensor, Op op, const Await& aw
 }
 
 void ShmCollectives::reduce_small(const at::Tensor& tensor, Op op, const Await& await) {
-  const Deed deed{Call::kAllReduce, static_cast<int>(op), size_of(tensor)};
+  const Deed deed{Call::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type()};
   const int64_t piece = publish(deed, await, [&](int64_t k) {
     copy_bytes(region_->published(region_->rank(), k), bytes_of(tensor), deed.bytes);
   });
@@ -104,7 +113,7 @@ void ShmCollectives::reduce_small(const at::Tensor& tensor, Op op, const Await& 
 void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& await) {
   const int rank = region_->rank(), ranks = region_->size();
   const auto element = static_cast<int64_t>(tensor.element_size());
-  const Deed deed{Call::kAllReduce, static_cast<int>(op), size_of(tensor)};
+  const Deed deed{Call::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type()};
   struct Slice {
     int64_t begin = 0, bytes = 0;
   };
@@ -142,7 +151,7 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
     for (int step = 1; step < ranks; ++step) {
       const int r = (rank + step) % ranks;
       const auto& reduced = region_->desk(r).reduced;
-      if (reduced.load() <= now) await([&] { return reduced.load() > now; });
+      await([&] { return reduced.load() > now; });
       const Slice part = slice(bytes, r);
       copy_bytes(here + part.begin, region_->total(now) + part.begin, part.bytes);
     }
@@ -152,7 +161,7 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
 
 void ShmCollectives::broadcast(const at::Tensor& tensor, int root, const Await& await) {
   const bool sends = region_->rank() == root;
-  const Deed deed{Call::kBroadcast, root, size_of(tensor)};
+  const Deed deed{Call::kBroadcast, root, size_of(tensor), tensor.scalar_type()};
   in_pieces(deed.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
       if (sends) copy_bytes(region_->published(root, k), bytes_of(tensor) + from, bytes);
@@ -167,7 +176,7 @@ void ShmCollectives::broadcast(const at::Tensor& tensor, int root, const Await& 
 
 void ShmCollectives::gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, int root,
                             const Await& await) {
-  const Deed deed{Call::kGather, root, size_of(mine)};
+  const Deed deed{Call::kGather, root, size_of(mine), mine.scalar_type()};
   in_pieces(deed.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
       copy_bytes(region_->published(region_->rank(), k), bytes_of(mine) + from, bytes);
@@ -182,11 +191,11 @@ void ShmCollectives::gather(const std::vector<at::Tensor>& into, const at::Tenso
 
 void ShmCollectives::scatter(const at::Tensor& into, const std::vector<at::Tensor>& from, int root,
                              const Await& await) {
-  const Deed deed{Call::kScatter, root, size_of(into)};
+  const Deed deed{Call::kScatter, root, size_of(into), into.scalar_type()};
   const int64_t most = ShmRegion::kPiece / region_->size() / kLine * kLine;
   in_pieces(deed.bytes, most, [&](int64_t begin, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
-      for (size_t r = 0; r < from.size(); ++r)
+      for (size_t r = 0; region_->rank() == root && r < from.size(); ++r)
         copy_bytes(region_->published(root, k) + static_cast<int64_t>(r) * most, bytes_of(from[r]) + begin,
                    bytes);
     });
@@ -198,7 +207,7 @@ void ShmCollectives::scatter(const at::Tensor& into, const std::vector<at::Tenso
 
 void ShmCollectives::all_gather(const std::vector<at::Tensor>& into, const at::Tensor& mine,
                                 const Await& await) {
-  const Deed deed{Call::kAllGather, 0, size_of(mine)};
+  const Deed deed{Call::kAllGather, 0, size_of(mine), mine.scalar_type()};
   in_pieces(deed.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
       copy_bytes(region_->published(region_->rank(), k), bytes_of(mine) + from, bytes);

@@ -16,7 +16,7 @@ namespace syncopate::comm {
 /// that call different things get a CommError.
 class ShmCollectives {
  public:
-  /// Until `ready`, which looks at other ranks' desks; throws when the group is dead.
+  /// Until `ready`, which looks at other ranks' desks, at once where it is; throws when the group is dead.
   using Await = std::function<void(const std::function<bool()>& ready)>;
 
   explicit ShmCollectives(std::shared_ptr<ShmRegion> region) : region_(std::move(region)) {}
@@ -29,16 +29,19 @@ class ShmCollectives {
 
  private:
   enum class Call : int64_t { kAllReduce = 1, kBroadcast, kGather, kScatter, kAllGather, kBarrier };
-  /// What all ranks must have in common: the call, its root or reduction, and bytes.
+  /// What all ranks must have in common.
   struct Deed {
     Call call;
-    int detail = 0;
+    int detail = 0;  ///< root or reduction
     int64_t bytes = 0;
+    at::ScalarType type = at::kByte;
   };
   using Step = std::function<void(int64_t piece)>;
   static const char* name_of(Call call);
   static int64_t in_a_number(const Deed& deed);
 
+  template <typename Fits>
+  bool all_of(const Fits& fits) const;  ///< desks
   /// The next piece, once its buffers are free; `fill` puts this rank's part there.
   int64_t publish(const Deed& deed, const Await& await, const Step& fill);
   void await_published(int64_t piece, const Deed& deed, const Await& await);

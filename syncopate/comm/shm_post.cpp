@@ -65,8 +65,8 @@ std::shared_ptr<ShmPost::Letter> ShmPost::receive(at::Tensor into, int from, int
   if (found->complete) {
     const Early early = std::move(*found);
     early_.erase(found);
-    require_length(*letter, early.from, static_cast<int64_t>(early.bytes.size()));
-    std::memcpy(letter->tensor.data_ptr(), early.bytes.data(), early.bytes.size());
+    if (fits(*letter, early.from, static_cast<int64_t>(early.bytes.size())))
+      std::memcpy(letter->tensor.data_ptr(), early.bytes.data(), early.bytes.size());
     end(*letter);
   }
   return letter;
@@ -88,23 +88,16 @@ bool ShmPost::done(const Letter& letter) const {
   return letter.done;
 }
 
-bool ShmPost::idle() const {
-  const std::lock_guard lock(mutex_);
-  if (!expected_.empty()) return false;
-  for (int other = 0; other < region_->size(); ++other) {
-    if (!outgoing_[at(other)].empty() || incoming_[at(other)].taken > 0) return false;
-  }
-  return true;
-}
-
 bool ShmPost::stirred() const {
   const std::lock_guard lock(mutex_);
   for (int other = 0; other < region_->size(); ++other) {
     if (other == region_->rank()) continue;
     const ShmRegion::Channel &out = region_->channel(region_->rank(), other),
                              &in = region_->channel(other, region_->rank());
-    if (!outgoing_[at(other)].empty() && out.written.load() - out.read.load() < region_->ring_bytes())
-      return true;
+    if (!outgoing_[at(other)].empty()) {
+      const int64_t room = region_->ring_bytes() - (out.written.load() - out.read.load());
+      if (room >= (outgoing_[at(other)].front()->moved == 0 ? kHead : 1)) return true;
+    }
     if (in.written.load() > in.read.load() && expects(other)) return true;
   }
   return false;
@@ -181,37 +174,39 @@ void ShmPost::open(int from) {
   const auto found = std::find_if(expected_.begin(), expected_.end(), [&](const auto& letter) {
     return letter->tag == next.head.tag && (letter->peer == from || letter->peer == kAnyRank);
   });
-  if (found == expected_.end()) {
-    next.early = early_.insert(early_.end(), Early{.from = from, .tag = next.head.tag});
-    next.early->bytes.resize(static_cast<size_t>(next.head.bytes));
-    next.into = next.early->bytes.data();
-    return;
+  if (found != expected_.end()) {
+    const std::shared_ptr<Letter> letter = *found;
+    expected_.erase(found);
+    if (fits(*letter, from, next.head.bytes)) {
+      next.letter = letter;
+      next.into = static_cast<std::byte*>(letter->tensor.data_ptr());
+      return;
+    }
+    end(*letter);
   }
-  next.letter = *found;
-  expected_.erase(found);
-  require_length(*next.letter, from, next.head.bytes);
-  next.into = static_cast<std::byte*>(next.letter->tensor.data_ptr());
+  next.early = early_.insert(early_.end(), Early{.from = from, .tag = next.head.tag});
+  next.early->bytes.resize(static_cast<size_t>(next.head.bytes));
+  next.into = next.early->bytes.data();
 }
 
 void ShmPost::close(int from) {
-  Incoming next = std::exchange(incoming_[at(from)], {});
-  if (next.letter) {
-    end(*next.letter);
-  } else if (next.early->taker) {
-    const std::shared_ptr<Letter> taker = next.early->taker;
-    require_length(*taker, from, next.head.bytes);
+  const Incoming next = std::exchange(incoming_[at(from)], {});
+  if (next.letter) return end(*next.letter);
+  next.early->complete = true;
+  const std::shared_ptr<Letter> taker = next.early->taker;
+  if (!taker) return;
+  if (fits(*taker, from, next.head.bytes))
     std::memcpy(taker->tensor.data_ptr(), next.early->bytes.data(), next.early->bytes.size());
-    early_.erase(next.early);
-    end(*taker);
-  } else {
-    next.early->complete = true;
-  }
+  early_.erase(next.early);
+  end(*taker);
 }
 
-void ShmPost::require_length(const Letter& letter, int from, int64_t bytes) const {
-  if (size_of(letter.tensor) == bytes) return;
-  throw CommError("rank {} sent {} bytes with tag {} where rank {} expected {}", from, bytes, letter.tag,
-                  region_->rank(), size_of(letter.tensor));
+/// Whether a letter has the length that it is expected to have; its error says so if not.
+bool ShmPost::fits(Letter& letter, int from, int64_t bytes) {
+  if (size_of(letter.tensor) == bytes) return true;
+  letter.error = fmt::format("rank {} of a group sent {} bytes with tag {} where rank {} expected {}", from,
+                             bytes, letter.tag, region_->rank(), size_of(letter.tensor));
+  return false;
 }
 
 void ShmPost::end(Letter& letter) {

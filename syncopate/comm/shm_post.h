@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "syncopate/comm/shm_region.h"
@@ -24,17 +25,15 @@ class ShmPost {
     at::Tensor tensor{};
     int64_t moved = 0;  ///< bytes, its head included
     bool done = false;
+    std::string error{};  ///< why it is done without having moved
     std::chrono::steady_clock::time_point ended{};
   };
 
   explicit ShmPost(std::shared_ptr<ShmRegion> region);
   std::shared_ptr<Letter> send(at::Tensor tensor, int to, int tag);
   std::shared_ptr<Letter> receive(at::Tensor into, int from, int tag);
-  /// Moves what can be moved; whether anything was. Throws CommError for a letter of another length than
-  /// expected.
-  bool move();
+  bool move();  ///< what can be moved; whether anything was
   bool done(const Letter& letter) const;
-  bool idle() const;  ///< nothing is under way
   /// Whether another rank has done something since the last move().
   bool stirred() const;
 
@@ -66,7 +65,7 @@ class ShmPost {
   bool expects(int from) const;
   void open(int from);
   void close(int from);
-  void require_length(const Letter& letter, int from, int64_t bytes) const;
+  bool fits(Letter& letter, int from, int64_t bytes);
   void end(Letter& letter);
 
   std::shared_ptr<ShmRegion> region_;

@@ -1,12 +1,8 @@
 #include "syncopate/comm/shm_region.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "syncopate/base/error.h"
 
@@ -16,16 +12,6 @@ namespace {
 constexpr int64_t kPage = 4096;
 
 int64_t whole_pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-[[noreturn]] void refused(int64_t bytes, int code) {
-  throw CommError("cannot get {} MiB of memory to share with the other workers of this host: {}",
-                  (bytes >> 20) + 1, std::strerror(code));
-}
-
-/// Memory that is not there would be a SIGBUS at its first touch, with no word of why.
-void back(const lifeline::Socket& file, int64_t offset, int64_t bytes) {
-  if (const int code = ::posix_fallocate(file.fd(), offset, bytes); code != 0) refused(bytes, code);
-}
 
 }  // namespace
 
@@ -37,58 +23,70 @@ ShmRegion::ShmRegion(Waits& waits, const ShmPlace& place) : place_(place) {
   constexpr int64_t kAllRings = 16 << 20, kLeast = 64 << 10, kMost = 1 << 20;
   ring_bytes_ = whole_pages(std::clamp(kAllRings / pairs, kLeast, kMost));
   bytes_ = rings_at_ + pairs * ring_bytes_;
+  try {
+    find(waits);
+    agree(waits);
+  } catch (...) {
+    if (base_ != nullptr) ::munmap(base_, static_cast<size_t>(bytes_));
+    throw;
+  }
+}
 
-  const std::string key = place.prefix + "/memory", opened = place.prefix + "/opened",
-                    all = place.prefix + "/all";
+ShmRegion::~ShmRegion() { ::munmap(base_, static_cast<size_t>(bytes_)); }
+
+/// Rank 0 makes it, the others open it. `reason_` says why that did not work.
+void ShmRegion::find(Waits& waits) {
   lifeline::Lifeline& line = *waits.lifeline();
   const lifeline::Lifeline::Waiting waiting(line);
-  if (place.rank == 0) {
-    file_ = lifeline::Socket(::memfd_create("syncopate", MFD_CLOEXEC));
-    if (!file_.open() || ::ftruncate(file_.fd(), bytes_) != 0) refused(bytes_, errno);
-    back(file_, 0, rings_at_);  // rings as they are used: most pairs never write to each other
-    line.set(key, fmt::format("/proc/{}/fd/{}", ::getpid(), file_.fd()));
-  } else {
-    const std::string path = line.get(key, waits.timeout());
-    file_ = lifeline::Socket(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  std::string address;
+  if (place_.rank != 0) address = line.get(key("memory"), waits.timeout());
+  try {
+    if (place_.rank == 0) {
+      file_.emplace(bytes_, rings_at_);  // rings as they are used: most pairs never write to each other
+    } else if (!address.empty()) {
+      file_.emplace(address, bytes_);
+    }
+    if (file_) base_ = file_->map();
+  } catch (const CommError& error) {
+    reason_ = error.what();
   }
-  void* address = MAP_FAILED;
-  if (file_.open())
-    address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
-  if (address != MAP_FAILED) base_ = static_cast<std::byte*>(address);
-  // Everybody has to know whether it works for all, and rank 0's descriptor stays open until all have tried.
+  if (place_.rank == 0) line.set(key("memory"), base_ != nullptr ? file_->address() : "");
+}
+
+/// Everybody has to know whether it works for all; and rank 0's descriptor stays open until all have tried.
+void ShmRegion::agree(Waits& waits) {
+  lifeline::Lifeline& line = *waits.lifeline();
   constexpr int64_t kFailed = 1 << 20;
-  const int64_t count = line.add(opened, base_ == nullptr ? kFailed + 1 : 1);
-  if (count % kFailed == ranks) line.set(all, count == ranks ? "yes" : "no");
-  if (count == ranks) {
-    for (int rank = 0; rank < place.size; ++rank) {
+  if (!reason_.empty()) line.set(key("reason"), reason_);
+  const int64_t count = line.add(key("opened"), base_ == nullptr ? kFailed + 1 : 1);
+  if (count % kFailed == place_.size) line.set(key("all"), count == place_.size ? "yes" : "no");
+  if (count == place_.size) {
+    for (int rank = 0; rank < place_.size; ++rank) {
       desk(rank).ready.store(1);
       desk(rank).bell.ring();
     }
   }
-  if (base_ != nullptr && everybody_has_it(waits, all)) return;
-  if (base_ == nullptr) line.get(all, waits.timeout());
-  if (base_ != nullptr) ::munmap(base_, static_cast<size_t>(bytes_));
+  if (base_ != nullptr) {
+    // A rank may have gone on and died by now, which is for later: so a look into the memory comes first.
+    const auto ready = [&] { return mine().ready.load() == 1; };
+    bool failed = false;
+    constexpr std::chrono::milliseconds kLook(20);
+    Wait wait(waits, "connecting");
+    if (!ready())
+      wait.until([&](std::chrono::milliseconds) {
+        mine().bell.sleep(kLook, ready);
+        failed = !ready() && line.exist({key("all")}) && line.get(key("all"), waits.timeout()) == "no";
+        return ready() || failed;
+      });
+    if (!failed) return;
+  }
+  line.get(key("all"), waits.timeout());
   throw ConfigError(
-      "the workers cannot share memory: they run on several machines or in containers of their own; use the "
-      "backend gloo");
+      "the workers cannot share memory ({}): they run on several machines, in containers of their own, or "
+      "with too "
+      "little memory; use the backend gloo",
+      line.get(key("reason"), waits.timeout()));
 }
-
-/// Looks into the memory first: a rank may have gone on and died by then, and that is for later.
-bool ShmRegion::everybody_has_it(Waits& waits, const std::string& key) {
-  const auto ready = [&] { return mine().ready.load() == 1; };
-  constexpr std::chrono::milliseconds kLook(20);
-  bool refused = false;
-  if (!ready())
-    waits.wait("connecting", [&](std::chrono::milliseconds) {
-      mine().bell.sleep(kLook, ready);
-      refused =
-          !ready() && waits.lifeline()->exist({key}) && waits.lifeline()->get(key, waits.timeout()) == "no";
-      return ready() || refused;
-    });
-  return !refused;
-}
-
-ShmRegion::~ShmRegion() { ::munmap(base_, static_cast<size_t>(bytes_)); }
 
 std::byte* ShmRegion::published(int rank, int64_t piece) const {
   return at(pieces_at_ + (piece % 2 * (place_.size + 1) + rank) * kPiece);
@@ -106,7 +104,7 @@ int64_t ShmRegion::ring_offset(int from, int to) const {
 
 std::byte* ShmRegion::ring(int from, int to) const { return at(ring_offset(from, to)); }
 
-void ShmRegion::back_ring(int from, int to) { back(file_, ring_offset(from, to), ring_bytes_); }
+void ShmRegion::back_ring(int from, int to) const { file_->back(ring_offset(from, to), ring_bytes_); }
 
 void ShmRegion::tell() const {
   for (int other = 0; other < place_.size; ++other) {

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "syncopate/comm/bell.h"
+#include "syncopate/comm/memory_file.h"
 #include "syncopate/comm/waits.h"
-#include "syncopate/lifeline/socket.h"
 
 namespace syncopate::comm {
 
@@ -20,9 +21,9 @@ struct ShmPlace {
   int size = 1;
 };
 
-/// The memory that the ranks of one group on one host share. It has no name in any file system, so nothing is
-/// left behind however they end. Collectives move tensors in pieces of up to kPiece bytes a rank; pieces have
-/// numbers that count up over all operations, and two of them can be under way at once.
+/// The memory that the ranks of one group on one host share. Collectives move tensors in pieces of up to
+/// kPiece bytes a rank; pieces have numbers that count up over all operations, and two of them can be under
+/// way at once.
 class ShmRegion {
  public:
   static constexpr int64_t kPiece = 1 << 20;
@@ -44,8 +45,8 @@ class ShmRegion {
     alignas(64) std::atomic<int64_t> read;
   };
 
-  /// Collective. Throws ConfigError where another rank's memory cannot be opened: ranks are on several
-  /// machines, or in containers of their own.
+  /// Collective. Throws ConfigError, on every rank, where one of them cannot have the memory: ranks are on
+  /// several machines or in containers of their own, or there is not enough.
   ShmRegion(Waits& waits, const ShmPlace& place);
   ~ShmRegion();
   ShmRegion(const ShmRegion&) = delete;
@@ -63,20 +64,23 @@ class ShmRegion {
   std::byte* ring(int from, int to) const;
   int64_t ring_bytes() const { return ring_bytes_; }
   /// Before the first byte goes into a ring: throws CommError where the system has no memory for it.
-  void back_ring(int from, int to);
+  void back_ring(int from, int to) const;
 
   /// Rings everybody else.
   void tell() const;
 
  private:
-  bool everybody_has_it(Waits& waits, const std::string& key);
+  void find(Waits& waits);
+  void agree(Waits& waits);
   std::byte* at(int64_t offset) const { return base_ + offset; }
   int64_t ring_offset(int from, int to) const;
+  std::string key(const char* what) const { return place_.prefix + "/" + what; }
 
   ShmPlace place_;
   int64_t pieces_at_ = 0, channels_at_ = 0, rings_at_ = 0, bytes_ = 0;
   int64_t ring_bytes_ = 0;
-  lifeline::Socket file_;
+  std::optional<MemoryFile> file_;
+  std::string reason_;  ///< why this rank does not have it
   std::byte* base_ = nullptr;
 };
 

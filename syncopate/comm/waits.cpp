@@ -30,22 +30,22 @@ void Waits::check() const {
   lifeline_->check();
 }
 
-void Waits::wait(const char* operation, const std::function<bool(milliseconds slice)>& poll) {
-  const lifeline::Lifeline::Waiting waiting(*lifeline_);
-  milliseconds waited(0);
+void Waits::wait(const char* operation, const Poll& poll) { Wait(*this, operation).until(poll); }
+
+void Wait::until(const Waits::Poll& poll) {
   while (true) {
-    check();
+    waits_.check();
     const Clock::time_point start = Clock::now();
     try {
-      if (poll(std::clamp(timeout_ - waited, milliseconds(1), kSlice))) return;
+      if (poll(std::clamp(waits_.timeout() - waited_, milliseconds(1), kSlice))) return;
     } catch (const CommError& error) {
-      give_up(error.what());
+      waits_.give_up(error.what());
     } catch (const std::exception& error) {
-      broken(operation, first_line(error.what()));
+      waits_.broken(operation_, first_line(error.what()));
     }
     // A process that was stopped for a while has not waited for others all that time.
-    waited += std::min(std::chrono::ceil<milliseconds>(Clock::now() - start), 4 * kSlice);
-    if (waited >= timeout_) out_of_time(operation);
+    waited_ += std::min(std::chrono::ceil<milliseconds>(Clock::now() - start), 4 * kSlice);
+    if (waited_ >= waits_.timeout()) waits_.out_of_time(operation_);
   }
 }
 
@@ -80,11 +80,13 @@ void Waits::broken(const char* operation, const std::string& reason) {
                       reason));
 }
 
+void Waits::die(const std::string& sentence) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = sentence;
+}
+
 void Waits::give_up(const std::string& sentence) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = sentence;
-  }
+  die(sentence);
   throw CommError("{}", sentence);
 }
 

@@ -22,17 +22,22 @@ class Waits {
   void check() const;  ///< throws CommError when the group is dead or the run has failed
   bool dead() const;
 
+  using Poll = std::function<bool(std::chrono::milliseconds slice)>;
   /// Until `poll(slice)` returns true. Throws CommError when the run fails, when poll throws, or at the
   /// deadline.
-  void wait(const char* operation, const std::function<bool(std::chrono::milliseconds slice)>& poll);
+  void wait(const char* operation, const Poll& poll);
   /// For operations that cannot be waited for in slices: `block(timeout)` returns false after `abort` was
   /// called from outside.
   void wait_whole(const char* operation, const std::function<bool(std::chrono::milliseconds)>& block,
                   const std::function<void()>& abort);
   /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon.
   [[noreturn]] void broken(const char* operation, const std::string& reason);
+  /// The group is dead from here on, unless it was: every later call throws CommError with the first
+  /// sentence.
+  void die(const std::string& sentence);
 
  private:
+  friend class Wait;
   [[noreturn]] void out_of_time(const char* operation);
   [[noreturn]] void give_up(const std::string& sentence);
 
@@ -40,6 +45,21 @@ class Waits {
   std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
   std::string failure_;  ///< why the group is dead
+};
+
+/// One operation's wait, however many things it waits for: they have one deadline. While it exists, the
+/// lifeline's server knows that this rank is waiting.
+class Wait {
+ public:
+  Wait(Waits& waits, const char* operation)
+      : waits_(waits), operation_(operation), waiting_(*waits.lifeline()) {}
+  void until(const Waits::Poll& poll);  ///< as Waits::wait
+
+ private:
+  Waits& waits_;
+  const char* operation_;
+  lifeline::Lifeline::Waiting waiting_;
+  std::chrono::milliseconds waited_{0};
 };
 
 }  // namespace syncopate::comm

@@ -44,6 +44,10 @@ class Chooser {
 
   Choice best() {
     const std::vector<Shape> shapes = open_shapes();
+    // All or none: the two times do not compare.
+    plays_ = pairs_.devices() <= kFew && std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
+               return can_play(request_, shape);
+             });
     return shapes.size() == 1 ? with_codings(shapes.front(), request_.effort) : best_of(shapes);
   }
 
@@ -149,10 +153,8 @@ class Chooser {
 
   /// What a choice is chosen by: played out where that is quick, else the closed form.
   Choice judged(Choice choice) const {
-    choice.judged_s = choice.found.cost.total_s;
-    if (pairs_.devices() > kFew) return choice;
-    const double played = played_out(request_, choice.shape, choice.problem, choice.found.layout);
-    if (played > 0) choice.judged_s = played;
+    choice.judged_s = plays_ ? played_out(request_, choice.shape, choice.problem, choice.found.layout)
+                             : choice.found.cost.total_s;
     return choice;
   }
 
@@ -381,6 +383,7 @@ class Chooser {
   const Request& request_;
   Pairs pairs_;
   std::vector<double> speed_, memory_;
+  bool plays_ = false;  ///< shapes are compared played out
   mutable std::map<int, std::vector<int>> splits_{};
 };
 

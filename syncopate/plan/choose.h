@@ -8,8 +8,8 @@ struct Choice {
   Shape shape{};
   Problem problem{};
   Found found{};
-  double judged_s =
-      0;  ///< what it was chosen by: played out with up to 16 devices and a profile, else found.cost
+  /// What it was chosen by: played out with up to 16 devices and a profile, else the cost that was found.
+  double judged_s = 0;
 };
 
 /// The best of all shapes that the request leaves open: stages, replicas, micro-batches and codings, each

@@ -46,13 +46,17 @@ spec::RunSpec spec_of(const Request& request, const Shape& shape, const Problem&
 
 }  // namespace
 
-double played_out(const Request& request, const Shape& shape, const Problem& problem, const Layout& layout) {
-  const Job& job = request.job;
-  if (!job.profile || job.global_batch == 0 || !request.overlap) return 0;
+bool can_play(const Request& request, const Shape& shape) {
+  if (!request.job.profile || request.job.global_batch == 0 || !request.overlap) return false;
   const double stages = shape.stages, replicas = shape.replicas;
   const double messages = 2 * replicas * ((stages - 1) * shape.micro_batches + stages * (replicas - 1));
   constexpr double kMost = 100'000;
-  if (messages > kMost) return 0;
+  return messages <= kMost;
+}
+
+double played_out(const Request& request, const Shape& shape, const Problem& problem, const Layout& layout) {
+  if (!can_play(request, shape)) return 0;
+  const Job& job = request.job;
   sim::Scene scene{.topology = request.topology, .profile = *job.profile};
   scene.profile.layers = job.layers;
   if (scene.profile.parameters.empty())

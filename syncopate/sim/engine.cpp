@@ -149,7 +149,7 @@ double Engine::write(int from, int to, double bytes, double now) {
 std::vector<Engine::WireUse> Engine::wires() const {
   std::vector<WireUse> uses;
   for (const Wire& way : wires_) {
-    if (way.from != way.to) uses.push_back({way.from, way.to, way.bytes, way.busy});
+    if (way.from != way.to && way.bytes > 0) uses.push_back({way.from, way.to, way.bytes, way.busy});
   }
   return uses;
 }

@@ -28,6 +28,7 @@ struct ScoreSpec {
   int64_t max_length = 0;            ///< 0: what the model was trained with
   int64_t batch_size = 0;            ///< 0: as suits the task
   int64_t threads = 0;               ///< 0: all cores
+  int64_t stages = 1;                ///< the model is cut into, each in a process of its own
   std::string device = "cpu", precision = "fp32";
   int64_t stride = 128;            ///< squad: pieces that two windows share
   std::string documents = "auto";  ///< mlm, clm

@@ -177,6 +177,49 @@ TEST_P(GroupContract, TakesTensorsOfAnyShape) {
   });
 }
 
+// Larger than what a transport moves at a time, and not a whole number of that.
+TEST_P(GroupContract, LargeTensorsArriveWhole) {
+  run([&](Group& group) {
+    const int next = (group.rank() + 1) % ranks(), before = (group.rank() + ranks() - 1) % ranks();
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kByte}) {
+      const int64_t size = (int64_t{3} << 20) / static_cast<int64_t>(at::elementSize(type)) + 1;
+      std::vector<at::Tensor> sums;
+      std::vector<comm::Pending> pending;
+      for (int k = 0; k < 3; ++k) {
+        sums.push_back(input(group.rank(), size, type, k));
+        pending.push_back(group.all_reduce(sums.back(), Op::kSum));
+      }
+      at::Tensor spread = input(group.rank(), size, type, 7), theirs = at::zeros({size}, type);
+      const at::Tensor mine = input(group.rank(), size, type, 5);
+      comm::Pending sending, receiving;
+      if (ranks() > 1) {
+        sending = group.send(mine, next, 1);
+        receiving = group.receive(theirs, before, 1);
+      }
+      group.broadcast(spread, ranks() - 1).wait();
+      for (size_t k = 3; k-- > 0;) pending[k].wait();
+      for (int k = 0; k < 3; ++k)
+        EXPECT_TRUE(sums[static_cast<size_t>(k)].equal(expected_reduction(ranks(), size, type, Op::kSum, k)));
+      EXPECT_TRUE(spread.equal(input(ranks() - 1, size, type, 7)));
+      sending.wait();
+      receiving.wait();
+      if (ranks() > 1) {
+        EXPECT_TRUE(theirs.equal(input(before, size, type, 5)));
+      }
+      std::vector<at::Tensor> all = room(size, type);
+      group.all_gather(all, mine).wait();
+      const std::vector<at::Tensor> gathered =
+          group.rank() == 0 ? room(size, type) : std::vector<at::Tensor>{};
+      group.gather(gathered, mine, 0).wait();
+      at::Tensor part = at::zeros({size}, type);
+      group.scatter(part, gathered, 0).wait();
+      for (int r = 0; r < ranks(); ++r)
+        EXPECT_TRUE(all[static_cast<size_t>(r)].equal(input(r, size, type, 5)));
+      EXPECT_TRUE(part.equal(mine));
+    }
+  });
+}
+
 TEST_P(GroupContract, ConcurrentOperationsMayBeWaitedForInAnyOrder) {
   run([&](Group& group) {
     std::vector<at::Tensor> tensors;
@@ -411,8 +454,33 @@ INSTANTIATE_TEST_SUITE_P(Backends, GroupContract, testing::ValuesIn(cases(1)),
 INSTANTIATE_TEST_SUITE_P(Backends, SeveralRanks, testing::ValuesIn(cases(2)),
                          [](const auto& tested) { return name_of(tested); });
 
-TEST(InProcess, PiecesGiveTheSameBitsAsTheWhole) {
-  run_ranks(4, [](Group& group) {
+/// Who sums in the order of the ranks.
+class InRankOrder : public testing::TestWithParam<Backend> {
+ protected:
+  static void run(int ranks, const std::function<void(Group&)>& body) {
+    GetParam() == Backend::kShm ? run_shm_ranks(ranks, body) : run_ranks(ranks, body);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, InRankOrder, testing::Values(Backend::kInProcess, Backend::kShm),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+TEST_P(InRankOrder, SumsHaveTheBitsOfOneRankThatAddsThemUp) {
+  for (const int64_t size : {int64_t{700}, int64_t{400'001}}) {
+    run(3, [&](Group& group) {
+      const auto of = [&](int rank) {
+        return at::linspace(0.1, 7.3, size).mul(rank + 1.3).sin().contiguous();
+      };
+      at::Tensor mine = of(group.rank());
+      group.all_reduce(mine, Op::kSum).wait();
+      EXPECT_TRUE(mine.equal((of(0) + of(1)) + of(2)));
+      EXPECT_FALSE(mine.equal(of(0) + (of(1) + of(2))));
+    });
+  }
+}
+
+TEST_P(InRankOrder, PiecesGiveTheSameBitsAsTheWhole) {
+  run(4, [](Group& group) {
     const at::Tensor source = at::linspace(0.1, 7.3, 5000).mul(group.rank() + 1.3).sin().contiguous();
     at::Tensor whole = source.clone(), pieces = source.clone(), foil = source.clone().flip(0).contiguous();
     group.all_reduce(whole, Op::kSum).wait();
@@ -425,17 +493,101 @@ TEST(InProcess, PiecesGiveTheSameBitsAsTheWhole) {
   });
 }
 
-TEST(InProcess, RejectsMismatchedCalls) {
-  EXPECT_THROW(run_ranks(2,
-                         [](Group& group) {
-                           at::Tensor mine = at::ones({4});
-                           if (group.rank() == 0) {
-                             group.all_reduce(mine, Op::kSum).wait();
-                           } else {
-                             group.broadcast(mine, 0).wait();
-                           }
-                         }),
-               CommError);
+TEST_P(InRankOrder, RejectsMismatchedCalls) {
+  for (const at::ScalarType other : {at::kFloat, at::kInt}) {
+    EXPECT_THROW(run(2,
+                     [&](Group& group) {
+                       at::Tensor mine = at::ones({4});
+                       if (group.rank() == 0) {
+                         group.all_reduce(mine, Op::kSum).wait();
+                       } else if (other == at::kInt) {
+                         group.all_reduce(mine.to(other), Op::kSum).wait();
+                       } else {
+                         group.broadcast(mine, 0).wait();
+                       }
+                     }),
+                 CommError);
+  }
+}
+
+TEST(Shm, ALetterOfAnotherLengthIsAnErrorThatEndsTheGroup) {
+  for (const bool early : {false, true}) {
+    std::atomic<int> errors{0};
+    run_shm_ranks(2, [&](Group& group) {
+      if (group.rank() == 0) {
+        group.send(at::ones({10}), 1, 3).wait();
+        if (early) group.send(at::ones({2}), 1, 4).wait();
+        while (errors == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return;
+      }
+      at::Tensor two = at::zeros({2}), nine = at::zeros({9});
+      if (early) group.receive(two, 0, 4).wait();  // the other one is put aside
+      try {
+        group.receive(nine, 0, 3).wait();
+      } catch (const CommError& error) {
+        EXPECT_NE(std::string(error.what()).find("sent 40 bytes with tag 3 where rank 1 expected 36"),
+                  std::string::npos)
+            << error.what();
+        EXPECT_THROW(group.barrier(), CommError);
+        ++errors;
+      }
+    });
+    EXPECT_EQ(errors, 1);
+  }
+}
+
+// A ring of which a few bytes are left, too few for a letter's head.
+TEST(Shm, ALetterThatFindsNoRoomWaitsForIt) {
+  run_shm_ranks(2, [](Group& group) {
+    constexpr int64_t kRing = 1 << 20, kHead = 16;
+    for (const int64_t left : {int64_t{1}, kHead - 1}) {
+      at::Tensor first = input(0, kRing - kHead - left, at::kByte), second = input(0, 5000, at::kByte, 1);
+      if (group.rank() == 0) {
+        comm::Pending one = group.send(first, 1, 1), other = group.send(second, 1, 2);
+        one.wait();
+        group.barrier();
+        other.wait();
+      } else {
+        group.barrier();
+        at::Tensor large = at::zeros_like(first), small = at::zeros_like(second);
+        group.receive(small, 0, 2).wait();
+        group.receive(large, 0, 1).wait();
+        EXPECT_TRUE(small.equal(second));
+        EXPECT_TRUE(large.equal(first));
+      }
+      group.barrier();
+    }
+    if (group.rank() == 0) {  // and not for ever
+      group.set_timeout(std::chrono::milliseconds(200));
+      comm::Pending one = group.send(at::zeros({kRing - kHead - 1}, at::kByte), 1, 1);
+      comm::Pending other = group.send(at::zeros({10}, at::kByte), 1, 2);
+      one.wait();
+      EXPECT_THROW(other.wait(), CommError);
+    }
+  });
+}
+
+TEST(Shm, AnOperationDoesNotOutliveItsGroup) {
+  lifeline::LifelineServerOptions where;
+  where.size = 2;
+  lifeline::LifelineServer server(where);
+  std::atomic<bool> gone{false};
+  run_threads(2, [&](int rank) {
+    const auto line = std::make_shared<lifeline::Lifeline>(
+        lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, 2, kPatience, kPatience, "", {}});
+    line->await_all(kPatience);
+    std::unique_ptr<Group> group = comm::open_shm(line, kPatience);
+    if (rank == 0) {
+      at::Tensor mine = at::ones({100'000}), into = at::ones({3});
+      comm::Pending sum = group->all_reduce(mine, Op::kSum), letter = group->receive(into, 1, 1);
+      group.reset();
+      EXPECT_THROW(sum.wait(), CommError);
+      EXPECT_THROW(letter.wait(), CommError);
+      gone = true;
+    }
+    while (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    line->goodbye();
+  });
 }
 
 }  // namespace

@@ -255,6 +255,36 @@ TEST_F(CommandLine, StagesInProcessesOfTheirOwnAreOneWorker) {
   EXPECT_FALSE(model_of("coded", coded) == whole);
 }
 
+TEST_F(CommandLine, StagesScoreAndAnswerAsAWholeModelDoes) {
+  ASSERT_EQ(train("run", {"--strategy", "single", "--workers", "1", "--steps", "4"}).exit_code, 0);
+  ASSERT_EQ(train("other", {"--strategy", "single", "--workers", "1", "--steps", "9"}).exit_code, 0);
+  const auto say = [&](const std::string& command, const std::string& name, const Words& more) {
+    Words words{program(), command, "--model", folder_ / name};
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const auto score = [&](const std::string& name, const std::string& stages) {
+    Json json = Json::parse(say("evaluate", name, {"--json", "--stages", stages}));
+    json.erase("seconds");
+    return json.dump();
+  };
+  EXPECT_EQ(score("run", "2"), score("run", "1"));
+  EXPECT_NE(score("run", "2"), score("other", "2"));
+  EXPECT_EQ(say("predict", "run", {"--stages", "2"}), say("predict", "run", {}));
+  EXPECT_NE(say("predict", "run", {"--stages", "2"}), say("predict", "other", {}));
+  const auto refused = [&](const Words& more) {
+    Words words{program(), "evaluate", "--model", folder_ / "run"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_command(words);
+  };
+  expect_complaint(refused({"--stages", "9"}), 2, "block");
+  expect_complaint(refused({"--stages", "0"}), 2, "--stages must be 1 or more");
+  expect_complaint(refused({"--stages", "2", "--network", "two-sites"}), 2,
+                   "leave --stages or --network out");
+}
+
 TEST_F(CommandLine, DivergenceExitsWithFive) {
   for (const char* workers : {"1", "2"}) {
     const CommandResult result =

@@ -38,7 +38,7 @@ class Annealer {
   Best anneal(const std::vector<int>& places, const Schedule& schedule);
   /// Exchanges any two places while that helps; only puts many devices in order.
   void descend(Board& board);
-  int64_t moves() const { return moves_; }  ///< exchanges looked at
+  int64_t& moves() { return moves_; }  ///< exchanges looked at
   Rng& rng() { return rng_; }
 
  private:

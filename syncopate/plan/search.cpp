@@ -8,6 +8,7 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/plan/anneal.h"
 #include "syncopate/plan/cross.h"
+#include "syncopate/plan/share_out.h"
 #include "syncopate/plan/starts.h"
 
 namespace syncopate::plan {
@@ -103,14 +104,18 @@ class Searcher {
       grown_ones.push_back(grown({order.begin(), order.end()}, schedule));
     }
     constexpr double kLast = 0.05;
-    if (problem_.stages > 1)
-      cross(std::move(grown_ones), begin + (1 - kLast) * moves, (many() ? 0.1 : 0.02) * moves);
+    if (problem_.stages > 1) cross(grown_ones, begin + (1 - kLast) * moves, (many() ? 0.1 : 0.02) * moves);
+    if (problem_.stages > 1 && !many()) {
+      constexpr size_t kSharedOut = 4;
+      for (size_t k = 0; k < std::min(kSharedOut, grown_ones.size()); ++k)
+        best_.offer(share_out(tables_, grown_ones[k], annealer_.moves(), [this] { return spent(); }));
+    }
     grown(best_.places, warm(kLast * moves));
   }
 
-  /// Until so many moves are made, `each` for a child. A child takes the place of the worse parent or of the
-  /// worst of all, if it is better, unless it is there already.
-  void cross(std::vector<Best> all, double until, double each) {
+  /// Crosses the best of `all`, until so many moves are made, `each` for a child. A child takes the place of
+  /// the worse parent or of the worst of all, if it is better, unless it is there already.
+  void cross(std::vector<Best>& all, double until, double each) {
     constexpr size_t kMost = 8;
     sort(all);
     const auto same = [](const Best& a, const Best& b) { return a.cost >= b.cost * kLess; };

@@ -15,6 +15,7 @@
 #include "syncopate/plan/cross.h"
 #include "syncopate/plan/matching.h"
 #include "syncopate/plan/order.h"
+#include "syncopate/plan/share_out.h"
 
 namespace syncopate::test {
 namespace {
@@ -245,6 +246,54 @@ TEST(Plan, CrossedLayoutsKeepAStretchOfOneAndStagesOfTheOther) {
     std::sort(child.begin(), child.end());
     for (int device = 0; device < 27; ++device) EXPECT_EQ(child[static_cast<size_t>(device)], device);
   }
+}
+
+TEST(Plan, NoOtherWayToShareTheDevicesOfTwoStagesIsBetter) {
+  // Four regions of uneven links; 16 devices in 4 stages x 4 replicas.
+  Rng drawn(3);
+  Pairs between = random_pairs(4, 5), pairs(16);
+  std::vector<int> region;
+  for (int k = 0; k < 16; ++k) region.push_back(static_cast<int>(drawn.below(4)));
+  for (int a = 0; a < 16; ++a) {
+    for (int b = 0; b < 16; ++b) {
+      const int x = region[static_cast<size_t>(a)], y = region[static_cast<size_t>(b)];
+      pairs.at(a, b) = x == y ? Pair{0.001, 0.8} : between.at(x, y);
+    }
+  }
+  const Problem problem = published(pairs, 4, 4);
+  const Tables tables(problem);
+  const auto spent = [] { return false; };
+  Annealer annealer(tables, 1, spent);
+  int gained = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<int64_t> order = permutation(16, seed);
+    Board board(tables, {order.begin(), order.end()});
+    annealer.descend(board);  // no exchange of two devices helps any more
+    Best start;
+    start.offer(board);
+    int64_t moves = 0;
+    const Best shared = share_out(tables, start, moves, spent);
+    EXPECT_GT(moves, 0);
+    gained += shared.cost < 0.999 * start.cost ? 1 : 0;
+    std::vector<int> all = shared.places;
+    std::sort(all.begin(), all.end());
+    for (int device = 0; device < 16; ++device) EXPECT_EQ(all[static_cast<size_t>(device)], device);
+    for (int p = 0; p < 4; ++p) {
+      for (int q = p + 1; q < 4; ++q) {
+        for (unsigned taken = 0; taken < 256; ++taken) {
+          if (__builtin_popcount(taken) != 4) continue;
+          std::vector<int> places = shared.places;
+          int first = 4 * p, second = 4 * q;
+          for (int k = 0; k < 8; ++k) {
+            const int device = shared.places[static_cast<size_t>(4 * (k < 4 ? p : q) + k % 4)];
+            places[static_cast<size_t>((taken >> k) % 2 == 1 ? first++ : second++)] = device;
+          }
+          EXPECT_GE(Board(tables, places).cost(), 0.9999 * shared.cost) << seed;
+        }
+      }
+    }
+  }
+  EXPECT_GT(gained, 0) << "exchanges of two devices find as much";
 }
 
 TEST(Plan, TwinsMayChangePlacesUnseen) {

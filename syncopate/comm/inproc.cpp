@@ -4,6 +4,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc_hub.h"
+#include "syncopate/comm/own.h"
 #include "syncopate/comm/reduce_type.h"
 
 namespace syncopate::comm {
@@ -111,17 +112,6 @@ class InProcessGroup : public Group {
   void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
 
  private:
-  static at::Tensor own(const at::Tensor& tensor) {
-    check(tensor.is_contiguous(), "a group takes contiguous tensors");
-    return tensor.detach();
-  }
-
-  static std::vector<at::Tensor> own(const std::vector<at::Tensor>& tensors) {
-    std::vector<at::Tensor> mine;
-    for (const at::Tensor& tensor : tensors) mine.push_back(own(tensor));
-    return mine;
-  }
-
   Pending meet(Contribution contribution, Hub::Action action) {
     return pending(hub_->meet(rank_, std::move(contribution), action));
   }

@@ -11,6 +11,7 @@
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/job_queue.h"
 #include "syncopate/comm/members.h"
+#include "syncopate/comm/own.h"
 #include "syncopate/comm/shm_collectives.h"
 #include "syncopate/comm/shm_post.h"
 #include "syncopate/comm/waits.h"
@@ -245,17 +246,6 @@ class ShmGroup : public Group {
   void set_timeout(milliseconds timeout) override { state_->waits->set_timeout(timeout); }
 
  private:
-  static at::Tensor own(const at::Tensor& tensor) {
-    check(tensor.is_contiguous(), "a group takes contiguous tensors");
-    return tensor.detach();
-  }
-
-  static std::vector<at::Tensor> own(const std::vector<at::Tensor>& tensors) {
-    std::vector<at::Tensor> mine;
-    for (const at::Tensor& tensor : tensors) mine.push_back(own(tensor));
-    return mine;
-  }
-
   Pending nothing() const {
     state_->waits->check();
     return {};

@@ -86,10 +86,15 @@ Membership open(const CommOptions& options) {
                                                          open_agent_store);
   membership.server = std::move(connection.server);
   membership.lifeline = std::move(connection.lifeline);
-  std::unique_ptr<Group> group = try_shm(membership.lifeline, options);
-  membership.backend = group ? "shm" : "gloo";
-  if (!group) group = open_gloo(membership.lifeline, options.timeout, options.interface_address);
-  membership.group = staged(std::move(group));
+  try {
+    std::unique_ptr<Group> group = try_shm(membership.lifeline, options);
+    membership.backend = group ? "shm" : "gloo";
+    if (!group) group = open_gloo(membership.lifeline, options.timeout, options.interface_address);
+    membership.group = staged(std::move(group));
+  } catch (const ConfigError& error) {
+    membership.fail(error.what(), static_cast<int>(error.code()));  // a launcher reports what a rank told it
+    throw;
+  }
   return membership;
 }
 

@@ -68,9 +68,14 @@ class Worker {
     if (group) {
       membership_.group = std::move(group);
     } else {
-      membership_ =
-          join(world_, spec_.comm.backend, std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)),
-               claims_of(spec_, world_, options_.out, options_.resume), options_.note);
+      try {
+        membership_ = join(world_, spec_.comm.backend,
+                           std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)),
+                           claims_of(spec_, world_, options_.out, options_.resume), options_.note);
+      } catch (const ConfigError& error) {
+        if (world_.launcher != "syncopate") throw;
+        throw ReportedError(error.code(), error.what());  // the launcher was told
+      }
     }
     std::optional<LastWords> last_words;
     if (membership_.lifeline) {

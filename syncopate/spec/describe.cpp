@@ -217,6 +217,7 @@ void RunSpec::Comm::describe(Fields& fields) {
            "how workers exchange (shm: memory that the workers of one host share; auto: shm where all are on "
            "one host, else gloo)",
            "backend")
+      .takes("BACKEND")
       .one_of({"auto", "gloo", "shm"});
   fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")
       .takes("SECONDS");

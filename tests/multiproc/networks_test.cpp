@@ -76,6 +76,26 @@ TEST_F(Networks, KeepSharedMemoryOnOneHost) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "apart")) << "nothing was begun";
   const CommandResult allowed = train("together", together);
   EXPECT_EQ(allowed.exit_code, 0) << allowed.err;
+
+  // Workers that exchange through memory: by themselves on one host alone, and told to on two they are
+  // refused.
+  const auto exchange = [&](const std::string& name, const std::string& hosts, const std::string& backend) {
+    return train(name, {"--workers", "2", "--strategy", "ddp", "--steps", "2", "--network", "spot", "--scale",
+                        "10", "--hosts", hosts, "--backend", backend});
+  };
+  ASSERT_EQ(exchange("one", "box-0", "auto").exit_code, 0);
+  ASSERT_EQ(exchange("two", "box-0,box-1", "auto").exit_code, 0);
+  const auto backend_of = [&](const std::string& name) {
+    return nlohmann::json::parse(read_text(folder_ / name / "env.json")).at("backend");
+  };
+  EXPECT_EQ(backend_of("one"), "shm");
+  EXPECT_EQ(backend_of("two"), "gloo");
+  const CommandResult told = exchange("told", "box-0,box-1", "shm");
+  EXPECT_EQ(told.exit_code, 2) << told.err;
+  const size_t said = told.err.find("the backend shm is for the workers of one host");
+  ASSERT_NE(said, std::string::npos) << told.err;
+  EXPECT_EQ(told.err.find("the backend shm", said + 1), std::string::npos) << "said once: " << told.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "told")) << "nothing was begun";
 }
 
 TEST_F(Networks, AKilledWorkerIsReportedAsAnywhere) {

@@ -103,12 +103,6 @@ void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict) {
   spec::require_effect_on_task(spec.task, given_flags(app));
 }
 
-int outcome(const run::LaunchResult& result) {
-  if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted))
-    tell("syncopate: {}", result.sentence);
-  return result.exit_code;
-}
-
 Command add_evaluate(Program& program, char** argv) {
   struct Arguments {
     spec::ScoreSpec spec;
@@ -159,8 +153,9 @@ Command add_evaluate(Program& program, char** argv) {
     if (arguments->spec.stages > 1 && !arguments->place.network.name.empty())
       throw ConfigError("evaluate sits on one host of a network; leave --stages or --network out");
     if (run::needs_lab(arguments->place)) return run::run_in_network(arguments->place, 1, argv);
-    complete(*app, arguments->spec, false);
     return outcome(run::with_stages(arguments->spec.stages, argv, [&](comm::Group* stages) {
+      if (stages != nullptr && stages->rank() > 0) arguments->spec.note = {};  // one of them says it
+      complete(*app, arguments->spec, false);
       const record::EvalRecord score = run::score_model(arguments->spec, stages);
       if (stages != nullptr && stages->rank() > 0) return;
       nlohmann::ordered_json json = record::to_json(score);

@@ -16,6 +16,7 @@
 #include "syncopate/emulation/control.h"
 #include "syncopate/emulation/exec.h"
 #include "syncopate/network/topology.h"
+#include "syncopate/run/launch.h"
 #include "syncopate/run/placement.h"
 #include "syncopate/spec/strategies.h"
 
@@ -160,7 +161,7 @@ int execute(const Arguments& arguments, char** argv) {
   }
   emulation::LabOptions options{.topology = chosen(arguments)};
   options.report = arguments.report;
-  for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
+  options.argv = run::words_of(argv);
   return emulation::run_in_lab(options);
 }
 

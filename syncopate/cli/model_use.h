@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "syncopate/cli/outcome.h"
 #include "syncopate/cli/program.h"
 #include "syncopate/run/score.h"
 #include "syncopate/run/score_stages.h"
@@ -26,8 +27,5 @@ std::vector<std::string> given_flags(const CLI::App& app);
 /// Takes what was not given from the run that trained the model; throws ConfigError for what was given and
 /// means nothing to the task.
 void complete(const CLI::App& app, spec::ScoreSpec& spec, bool predict);
-
-/// The exit code of what ran in one process or several, whose failure it tells.
-int outcome(const run::LaunchResult& result);
 
 }  // namespace syncopate::cli

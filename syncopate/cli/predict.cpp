@@ -71,9 +71,10 @@ Command add_predict(Program& program, char** argv) {
       "syncopate predict --model ./my-bert --task sst2 --data dev.tsv --out answers.jsonl"};
   arguments->spec.note = [](const std::string& note) { tell("{}", note_line(note)); };
   return [arguments, app, argv] {
-    complete(*app, arguments->spec, true);
-    arguments->spec.continuation.seed = arguments->spec.seed;
     return outcome(run::with_stages(arguments->spec.stages, argv, [&](comm::Group* stages) {
+      if (stages != nullptr && stages->rank() > 0) arguments->spec.note = {};  // one of them says it
+      complete(*app, arguments->spec, true);
+      arguments->spec.continuation.seed = arguments->spec.seed;
       std::string lines;
       const auto take = [&](const std::string& line) {
         if (arguments->out.empty() || arguments->json) fmt::print("{}\n", line);

@@ -15,6 +15,7 @@
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
+#include "syncopate/cli/outcome.h"
 #include "syncopate/cli/run_options.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
@@ -140,13 +141,10 @@ int probe(ProbeArguments& arguments, char** argv) {
                                   : run::default_threads(static_cast<int>(spec.comm.workers)));
   run::LaunchOptions options;
   options.workers = static_cast<int>(spec.comm.workers);
-  for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
+  options.argv = run::words_of(argv);
   options.timeout = std::chrono::milliseconds(std::llround(1e3 * spec.comm.timeout));
   sit_on_network(spec, options);
-  const run::LaunchResult result = run::launch(options);
-  if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted))
-    tell("syncopate: {}", result.sentence);
-  return result.exit_code;
+  return outcome(run::launch(options));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
+#include "syncopate/cli/outcome.h"
 #include "syncopate/cli/run_options.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
@@ -98,7 +99,7 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
                                                        : run::default_threads(processes));
   run::LaunchOptions options;
   options.workers = processes;
-  for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
+  options.argv = run::words_of(argv);
   options.environment = {{kFolderVariable, folder.path.string()}};
   options.log_folder = folder.path;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1e3 * spec.comm.timeout));
@@ -114,10 +115,7 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
   const bool wanted = stepped || std::filesystem::exists(folder.checkpoint(), ignored) || result.names_log ||
                       result.exit_code == static_cast<int>(ExitCode::kInternal);
   if (claimed.fresh && !wanted) remove_tree(folder.path);
-  if (!result.sentence.empty() && result.exit_code != static_cast<int>(ExitCode::kInterrupted)) {
-    tell("syncopate: {}", result.sentence);
-  }
-  return result.exit_code;
+  return outcome(result);
 }
 
 int train(const TrainArguments& arguments, char** argv) {

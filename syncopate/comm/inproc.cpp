@@ -5,6 +5,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc_hub.h"
 #include "syncopate/comm/own.h"
+#include "syncopate/comm/reduce_in_order.h"
 #include "syncopate/comm/reduce_type.h"
 
 namespace syncopate::comm {
@@ -16,12 +17,7 @@ void reduce(std::vector<Contribution>& contributions, Op op) {
   const at::Tensor& first = contributions[0].tensor;
   at::Tensor total = first.to(reduced_as(first.scalar_type()));
   for (size_t r = 1; r < contributions.size(); ++r) {
-    const at::Tensor next = contributions[r].tensor.to(total.device(), total.scalar_type());
-    if (op == Op::kSum) {
-      total.add_(next);
-    } else {
-      op == Op::kMax ? at::maximum_out(total, total, next) : at::minimum_out(total, total, next);
-    }
+    reduce_next(total, contributions[r].tensor.to(total.device(), total.scalar_type()), op);
   }
   for (Contribution& contribution : contributions) {
     if (!contribution.tensor.is_same(total)) contribution.tensor.copy_(total);

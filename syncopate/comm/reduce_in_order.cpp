@@ -35,18 +35,21 @@ at::Tensor view(const void* data, int64_t count, at::ScalarType type) {
 
 }  // namespace
 
+void reduce_next(at::Tensor& total, const at::Tensor& next, Op op) {
+  if (op == Op::kSum) {
+    total.add_(next);
+  } else {
+    op == Op::kMax ? at::maximum_out(total, total, next) : at::minimum_out(total, total, next);
+  }
+}
+
 void reduce_in_order(const std::vector<const void*>& parts, const std::vector<void*>& outs, int64_t count,
                      at::ScalarType type, Op op) {
   if (count == 0) return;
   if (type == at::kFloat && op == Op::kSum && parts.size() > 1) return add_floats(parts, outs, count);
   at::Tensor total = view(parts[0], count, type).to(reduced_as(type), /*non_blocking=*/false, /*copy=*/true);
   for (size_t r = 1; r < parts.size(); ++r) {
-    const at::Tensor next = view(parts[r], count, type).to(total.scalar_type());
-    if (op == Op::kSum) {
-      total.add_(next);
-    } else {
-      op == Op::kMax ? at::maximum_out(total, total, next) : at::minimum_out(total, total, next);
-    }
+    reduce_next(total, view(parts[r], count, type).to(total.scalar_type()), op);
   }
   for (void* out : outs) view(out, count, type).copy_(total);
 }

@@ -10,7 +10,6 @@ namespace syncopate::comm {
 namespace {
 
 constexpr int64_t kLine = 64;
-constexpr int64_t kCalls = 8;
 /// Up to here every rank sums all of it: one meeting instead of two.
 constexpr int64_t kSmall = 8 << 10;
 
@@ -30,27 +29,10 @@ void in_pieces(int64_t bytes, int64_t most, const Each& each) {
 
 }  // namespace
 
-const char* ShmCollectives::name_of(Call call) {
-  switch (call) {
-    case Call::kAllReduce:
-      return "all_reduce";
-    case Call::kBroadcast:
-      return "broadcast";
-    case Call::kGather:
-      return "gather";
-    case Call::kScatter:
-      return "scatter";
-    case Call::kAllGather:
-      return "all_gather";
-    default:
-      return "barrier";
-  }
-}
-
 int64_t ShmCollectives::in_a_number(const Deed& deed) {
   constexpr int64_t kTypes = 128, kDetails = 1 << 12;
   const int64_t what = (deed.bytes * kDetails + deed.detail) * kTypes + static_cast<int64_t>(deed.type);
-  return what * kCalls + static_cast<int64_t>(deed.call);
+  return what * kKinds + static_cast<int64_t>(deed.call);
 }
 
 template <typename Fits>
@@ -79,9 +61,8 @@ void ShmCollectives::await_published(int64_t piece, int rank, const Deed& deed, 
   if (theirs == in_a_number(deed)) return;
   throw CommError(
       "rank {} of a group called {} where rank {} called {}, or one with another tensor or root: all ranks "
-      "must make "
-      "the same calls in the same order",
-      region_->rank(), name_of(deed.call), rank, name_of(static_cast<Call>(theirs % kCalls)));
+      "must make the same calls in the same order",
+      region_->rank(), name_of(deed.call), rank, name_of(static_cast<Kind>(theirs % kKinds)));
 }
 
 void ShmCollectives::await_published(int64_t piece, const Deed& deed, const Await& await) {
@@ -99,7 +80,7 @@ void ShmCollectives::all_reduce(const at::Tensor& tensor, Op op, const Await& aw
 }
 
 void ShmCollectives::reduce_small(const at::Tensor& tensor, Op op, const Await& await) {
-  const Deed deed{Call::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type()};
+  const Deed deed{Kind::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type()};
   const int64_t piece = publish(deed, await, [&](int64_t k) {
     copy_bytes(region_->published(region_->rank(), k), bytes_of(tensor), deed.bytes);
   });
@@ -113,7 +94,7 @@ void ShmCollectives::reduce_small(const at::Tensor& tensor, Op op, const Await& 
 void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& await) {
   const int rank = region_->rank(), ranks = region_->size();
   const auto element = static_cast<int64_t>(tensor.element_size());
-  const Deed deed{Call::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type()};
+  const Deed deed{Kind::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type()};
   struct Slice {
     int64_t begin = 0, bytes = 0;
   };
@@ -161,7 +142,7 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
 
 void ShmCollectives::broadcast(const at::Tensor& tensor, int root, const Await& await) {
   const bool sends = region_->rank() == root;
-  const Deed deed{Call::kBroadcast, root, size_of(tensor), tensor.scalar_type()};
+  const Deed deed{Kind::kBroadcast, root, size_of(tensor), tensor.scalar_type()};
   in_pieces(deed.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
       if (sends) copy_bytes(region_->published(root, k), bytes_of(tensor) + from, bytes);
@@ -176,7 +157,7 @@ void ShmCollectives::broadcast(const at::Tensor& tensor, int root, const Await& 
 
 void ShmCollectives::gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, int root,
                             const Await& await) {
-  const Deed deed{Call::kGather, root, size_of(mine), mine.scalar_type()};
+  const Deed deed{Kind::kGather, root, size_of(mine), mine.scalar_type()};
   in_pieces(deed.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
       copy_bytes(region_->published(region_->rank(), k), bytes_of(mine) + from, bytes);
@@ -191,7 +172,7 @@ void ShmCollectives::gather(const std::vector<at::Tensor>& into, const at::Tenso
 
 void ShmCollectives::scatter(const at::Tensor& into, const std::vector<at::Tensor>& from, int root,
                              const Await& await) {
-  const Deed deed{Call::kScatter, root, size_of(into), into.scalar_type()};
+  const Deed deed{Kind::kScatter, root, size_of(into), into.scalar_type()};
   const int64_t most = ShmRegion::kPiece / region_->size() / kLine * kLine;
   in_pieces(deed.bytes, most, [&](int64_t begin, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
@@ -207,7 +188,7 @@ void ShmCollectives::scatter(const at::Tensor& into, const std::vector<at::Tenso
 
 void ShmCollectives::all_gather(const std::vector<at::Tensor>& into, const at::Tensor& mine,
                                 const Await& await) {
-  const Deed deed{Call::kAllGather, 0, size_of(mine), mine.scalar_type()};
+  const Deed deed{Kind::kAllGather, 0, size_of(mine), mine.scalar_type()};
   in_pieces(deed.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     const int64_t piece = publish(deed, await, [&](int64_t k) {
       copy_bytes(region_->published(region_->rank(), k), bytes_of(mine) + from, bytes);
@@ -221,7 +202,7 @@ void ShmCollectives::all_gather(const std::vector<at::Tensor>& into, const at::T
 }
 
 void ShmCollectives::barrier(const Await& await) {
-  const Deed deed{Call::kBarrier};
+  const Deed deed{Kind::kBarrier};
   const int64_t piece = publish(deed, await, [](int64_t) {});
   await_published(piece, deed, await);
   finish(piece);

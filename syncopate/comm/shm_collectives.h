@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "syncopate/comm/group.h"
+#include "syncopate/comm/metered.h"
 #include "syncopate/comm/shm_region.h"
 
 namespace syncopate::comm {
@@ -28,16 +29,14 @@ class ShmCollectives {
   void barrier(const Await& await);
 
  private:
-  enum class Call : int64_t { kAllReduce = 1, kBroadcast, kGather, kScatter, kAllGather, kBarrier };
   /// What all ranks must have in common.
   struct Deed {
-    Call call;
+    Kind call = Kind::kBarrier;
     int detail = 0;  ///< root or reduction
     int64_t bytes = 0;
     at::ScalarType type = at::kByte;
   };
   using Step = std::function<void(int64_t piece)>;
-  static const char* name_of(Call call);
   static int64_t in_a_number(const Deed& deed);
 
   template <typename Fits>

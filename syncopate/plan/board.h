@@ -63,6 +63,10 @@ class Board : private BoardState {
   int size() const { return static_cast<int>(places_.size()); }
   int stage_of(int place) const { return stage_at_[static_cast<size_t>(place)]; }
   int slowest_stage() const { return slowest_[0]; }  ///< whose exchange takes longest
+  float exchange(int stage) const {
+    return stage_[static_cast<size_t>(stage)].exchange;
+  }                                                                             ///< its slowest device's
+  float link(int cut) const { return cut_[static_cast<size_t>(cut)].slowest; }  ///< of its pairs
   bool alike(int a, int b) const;  ///< whether nothing changes when two places exchange their devices
 
   /// What cost + weight * mean came to, were the devices of two places of different stages exchanged (the

@@ -1,9 +1,6 @@
 #include "syncopate/plan/share_out.h"
 
 #include <algorithm>
-#include <numeric>
-
-#include "syncopate/plan/matching.h"
 
 namespace syncopate::plan {
 namespace {
@@ -110,19 +107,11 @@ class Sharer {
     float exchange = 0, links = 0;
   };
   Rest rest_of(int p, int q) const {
+    const Board board(tables_, best_.places);
     Rest rest;
-    std::vector<float> cost(at(replicas_) * at(replicas_));
-    std::vector<int> column(at(replicas_));
     for (int number = 0; number < stages_; ++number) {
-      if (number != p && number != q) rest.exchange = std::max(rest.exchange, exchange(best_.places, number));
-      if (number + 1 == stages_ || touches(number, p, q)) continue;
-      for (int a = 0; a < replicas_; ++a) {
-        const float* row = tables_.link(number, stage(best_.places, number)[a]);
-        for (int b = 0; b < replicas_; ++b)
-          cost[at(a * replicas_ + b)] = row[stage(best_.places, number + 1)[b]];
-      }
-      std::iota(column.begin(), column.end(), 0);
-      rest.links += improve_matching(cost.data(), replicas_, column.data());
+      if (number != p && number != q) rest.exchange = std::max(rest.exchange, board.exchange(number));
+      if (number + 1 < stages_ && !touches(number, p, q)) rest.links += board.link(number);
     }
     return rest;
   }

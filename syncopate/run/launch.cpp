@@ -293,6 +293,12 @@ LaunchResult launch(const LaunchOptions& options) {
   return result;
 }
 
+std::vector<std::string> words_of(char** argv) {
+  std::vector<std::string> words;
+  for (char** word = argv; *word != nullptr; ++word) words.emplace_back(*word);
+  return words;
+}
+
 void die_with_parent() {
   const char* text = ::getenv("SYNCOPATE_LAUNCHER_PID");
   const auto launcher = text == nullptr ? std::nullopt : parse_integer(text);

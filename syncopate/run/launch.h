@@ -37,6 +37,9 @@ struct LaunchResult {
 /// Prints nothing. Throws CommError or DataError when the workers cannot be started.
 LaunchResult launch(const LaunchOptions& options);
 
+/// A process's own words, for those that it starts.
+std::vector<std::string> words_of(char** argv);
+
 /// A worker's first act: when our launcher started it, the kernel ends it with the launcher, however that
 /// dies.
 void die_with_parent();

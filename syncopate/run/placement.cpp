@@ -6,6 +6,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
+#include "syncopate/run/launch.h"
 #include "syncopate/spec/strategies.h"
 
 namespace syncopate::run {
@@ -68,7 +69,7 @@ std::string why_not_trusted(const emulation::LabReport& report) {
 int run_in_network(const spec::RunSpec& spec, int processes, char** argv) {
   emulation::LabOptions options;
   options.topology = place(spec, processes).topology;
-  for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
+  options.argv = words_of(argv);
   // Inside, processes have other numbers, and their parent is the lab.
   options.environment["SYNCOPATE_LAUNCHER_PID"] = "";
   return emulation::run_in_lab(options);

@@ -96,7 +96,7 @@ Prepared prepare(spec::ScoreSpec spec, bool predict, comm::Group* stages) {
     prepared.options.sharers = prepared.stage->alone.get();
   }
   move_model(*prepared.scoring.model, device);
-  if (spec.note && (stages == nullptr || stages->rank() == 0)) {
+  if (spec.note) {
     if (!precision.note.empty()) spec.note(precision.note);
     for (const std::string& note : prepared.scoring.notes) spec.note(note);
   }

@@ -13,7 +13,7 @@ LaunchResult launch_stages(int stages, char** argv) {
   set_thread_environment(default_threads(stages));
   LaunchOptions options;
   options.workers = stages;
-  for (char** word = argv; *word != nullptr; ++word) options.argv.emplace_back(*word);
+  options.argv = words_of(argv);
   options.timeout = kTimeout;
   return launch(options);
 }

@@ -5,6 +5,7 @@
 #include "syncopate/comm/gloo.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/machine.h"
+#include "syncopate/comm/one_gpu.h"
 #include "syncopate/comm/shm.h"
 #include "syncopate/comm/staged.h"
 
@@ -90,7 +91,7 @@ Membership open(const CommOptions& options) {
     std::unique_ptr<Group> group = try_shm(membership.lifeline, options);
     membership.backend = group ? "shm" : "gloo";
     if (!group) group = open_gloo(membership.lifeline, options.timeout, options.interface_address);
-    membership.group = staged(std::move(group));
+    membership.group = on_one_gpu(staged(std::move(group)));
   } catch (const ConfigError& error) {
     membership.fail(error.what(), static_cast<int>(error.code()));  // a launcher reports what a rank told it
     throw;

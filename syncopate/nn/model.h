@@ -70,6 +70,10 @@ class Model {
   /// What `loss` will count on this batch.
   virtual int64_t count(const Batch& batch) const;
 
+  /// The same batch in one of a few shapes, so that what a GPU recorded for one serves others: padded where
+  /// that changes neither loss nor gradients. The batch is on the host.
+  virtual Batch in_common_shape(Batch batch) const { return batch; }
+
   /// Embedding tables whose gradient touches only the rows that a batch reads; others have a dense gradient.
   virtual std::vector<at::Tensor> row_tables() const { return {}; }
   /// The rows of those tables that `batch` reads.

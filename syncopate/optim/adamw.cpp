@@ -19,6 +19,30 @@ void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
   update(params, lr, grad_scale, 0, params.size());
 }
 
+std::optional<double> AdamW::step_clipped(tensor::FlatParams& params, double lr, double grad_scale,
+                                          double limit) {
+  if (options_.plain || !params.values.is_cuda() || params.values.scalar_type() != at::kFloat ||
+      !gpu::built())
+    return std::nullopt;
+  if (!clip_) clip_ = std::make_unique<gpu::Clip>(params.values.device());
+  ++steps_;
+  if (limit > 0) {
+    clip_->measure(params.grads, grad_scale, limit);
+  } else {
+    clip_->set_factor(grad_scale);
+  }
+  const BiasCorrections corrections(options_, steps_);
+  gpu::adamw(params, first_, second_, clip_->factor(),
+             {.beta1 = options_.beta1,
+              .beta2 = options_.beta2,
+              .eps = options_.eps,
+              .step_size = lr / corrections.first,
+              .root_correction = 1 / std::sqrt(corrections.second),
+              .shrink = 1 - lr * options_.weight_decay});
+  params.half_fresh = params.half.defined();
+  return limit > 0 ? clip_->norm() : 0;
+}
+
 void AdamW::update(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin,
                    int64_t end) const {
   if (!use_kernels(options_, params)) return update_plainly(params, lr, grad_scale, begin, end);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <memory>
+
+#include "syncopate/gpu/update.h"
 #include "syncopate/optim/stateful_optimizer.h"
 
 namespace syncopate::optim {
@@ -9,6 +12,9 @@ class AdamW : public StatefulOptimizer {
  public:
   AdamW(const OptimizerOptions& options, const tensor::FlatParams& params);
   void step(tensor::FlatParams& params, double lr, double grad_scale) override;
+  /// On a GPU, where the program has kernels for it.
+  std::optional<double> step_clipped(tensor::FlatParams& params, double lr, double grad_scale,
+                                     double limit) override;
   /// The update that `step` makes of elements begin..end-1, with `steps_done` as the number of this step.
   void update(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin, int64_t end) const;
 
@@ -20,6 +26,7 @@ class AdamW : public StatefulOptimizer {
                       int64_t to) const;
 
   at::Tensor first_, second_;
+  std::unique_ptr<gpu::Clip> clip_;  ///< made when first needed
 };
 
 }  // namespace syncopate::optim

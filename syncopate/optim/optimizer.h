@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ class Optimizer {
   /// One update with `grads * grad_scale` as the gradient. The scale carries 1/count and clipping, so that
   /// neither costs a pass of its own.
   virtual void step(tensor::FlatParams& params, double lr, double grad_scale) = 0;
+  /// The same where a device can do it all: the gradient is clipped to norm `limit` (0: it is not) without
+  /// the host knowing its norm before. Returns the norm of the scaled gradient, 0 where nothing is clipped;
+  /// if it is no number, nothing was updated. Nothing: it cannot, nothing was done.
+  virtual std::optional<double> step_clipped(tensor::FlatParams& /*params*/, double /*lr*/,
+                                             double /*grad_scale*/, double /*limit*/) {
+    return std::nullopt;
+  }
   /// What a checkpoint must hold beside the parameters, to be written into in place when resuming.
   virtual std::vector<tensor::NamedTensor> state() const = 0;
   virtual int64_t steps_done() const = 0;

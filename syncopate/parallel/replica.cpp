@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <utility>
 
 #include "syncopate/base/clock.h"
 #include "syncopate/comm/direct_sum.h"
+#include "syncopate/gpu/update.h"
 #include "syncopate/optim/clip.h"
 
 namespace syncopate::parallel {
@@ -54,9 +56,22 @@ Replica::Scaled Replica::scaled(double count) const {
       .update = update, .scale = scale * optim::clip_factor(update.gradient_norm, clip), .waited = waited};
 }
 
+void Replica::refresh_half() const {
+  if (!params.half.defined() || std::exchange(params.half_fresh, false)) return;
+  gpu::refresh_half(params);
+}
+
 Update Replica::apply(const StepContext& context) const {
   const Trace::Span span(trace, Trace::Lane::kCompute, "update");
   const Stopwatch watch;
+  if (context.count > 0 && loss_scale == nullptr && stages == nullptr) {
+    // On a device nobody waits for the norm before the update: the device clips by itself.
+    if (const auto norm = optimizer.step_clipped(params, context.lr, mean_scale(context.count), clip)) {
+      Update update = judge(*norm);
+      update.apply_seconds = watch.seconds();
+      return update;
+    }
+  }
   auto [update, scale, waited] = scaled(context.count);
   if (scale) optimizer.step(params, context.lr, *scale);
   update.apply_seconds = watch.seconds() - waited;

@@ -30,6 +30,9 @@ struct Replica {
   /// that overflowed is counted and skipped: every rank holds the same gradient, so all agree.
   Update apply(const StepContext& context) const;
 
+  /// Before a forward pass: the copy of the parameters in half precision, where one is kept, is as they are.
+  void refresh_half() const;
+
   // The parts of `apply`, for who updates elsewhere.
 
   /// The norm of the whole model's gradient, of which this rank's part has norm `mine`. Collective among

@@ -67,6 +67,8 @@ StepResult StepRunner::step(std::span<const tensor::Batch> micro, const Order& o
   context.count = local ? static_cast<double>(result.mine.of_replica) : result.count;
   context.rows = gradients.rows;
   result.update = strategy_.step(replica_, context);
+  // Then more than the optimizer may have changed the parameters.
+  if (strategy_.traits().replicas_differ) replica_.params.half_fresh = false;
   touched_ = result.update.touched ? std::move(*result.update.touched) : std::move(gradients.rows);
   require_finite(result.update.gradient_norm, order.step);
   result.exchange_seconds = exchange.seconds() - result.update.apply_seconds;

@@ -6,8 +6,10 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/base/text.h"
+#include "syncopate/gpu/graph.h"
 #include "syncopate/nn/fingerprint.h"
 #include "syncopate/optim/remote_optimizer.h"
+#include "syncopate/parallel/engines/graph_engine.h"
 #include "syncopate/parallel/engines/local_engine.h"
 #include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/parallel/engines/slow_engine.h"
@@ -44,6 +46,8 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const spec::RunSpec& spec,
                             [&] { return optim::make_optimizer(optimizer_options(spec.optim), params); });
 }
 
+constexpr double kWhole = 1e12;  // MiB
+
 int64_t count_steps(const spec::RunSpec& spec, int64_t steps_per_epoch, int64_t updates_per_step) {
   if (spec.train.steps > 0) return spec.train.steps * updates_per_step;
   return std::max<int64_t>(1, spec.train.epochs) * steps_per_epoch;
@@ -60,7 +64,7 @@ Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const par
       options_(std::move(options)),
       updates_per_step_(spec.runs_free() ? mesh.replicas.size() : 1),
       stage_(prepare_model()),
-      params_(model().parameters(), options_.device),
+      params_(flat_parameters()),
       optimizer_(make_optimizer(spec, params_)),
       replica_{.model = model(),
                .params = params_,
@@ -77,6 +81,8 @@ Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const par
                                (steps_ + updates_per_step_ - 1) / updates_per_step_);
       })) {
   move_buffers(*setup.model, options_.device);
+  if (gpu::built() && options_.device.is_cuda() && !stage_ && options_.precision == tensor::Precision::kBf16)
+    params_.keep_half(at::kBFloat16);
   if (stage_) {
     stage_->release_others();
     for (const auto& [name, tensor] : stage_->borrowed())
@@ -84,6 +90,12 @@ Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const par
   }
   make_engine();
   make_strategy();
+}
+
+tensor::FlatParams Assembly::flat_parameters() {
+  // Before anything is on the device: a recorded graph may not wait for another stream.
+  if (gpu::built() && options_.device.is_cuda()) gpu::use_own_stream(options_.device);
+  return tensor::FlatParams(model().parameters(), options_.device);
 }
 
 data::LoaderOptions Assembly::loader_options() const {
@@ -123,10 +135,22 @@ void Assembly::collect_model() {
   if (stage_) collect_whole(*stage_, mesh_.world);
 }
 
+bool Assembly::records_graphs() const {
+  // A model that talks to others while it computes needs the host. Blocks that are computed again must draw
+  // the same noise again, which a graph cannot be told; and threads of one process share a generator.
+  return gpu::built() && options_.device.is_cuda() && spec_.compute.graphs && !spec_.compute.recompute &&
+         !setup_.model->every_rank_computes() && !spec::strategy_info(spec_.strategy.name).in_one_process;
+}
+
 void Assembly::make_engine() {
   if (!stage_) {
     engine_ = std::make_unique<parallel::LocalEngine>(
         parallel::LocalEngineOptions{.recompute = spec_.compute.recompute});
+    if (records_graphs()) {
+      engine_ = std::make_unique<parallel::GraphEngine>(std::move(engine_), [this](const std::string& text) {
+        if (options_.note) options_.note(text);
+      });
+    }
   } else {
     parallel::PipelineEngine::Options options{
         .schedule = parallel::parse_schedule(spec_.pipeline.schedule),
@@ -151,6 +175,9 @@ void Assembly::make_strategy() {
     strategy_ = {options_.strategy(mesh_.replicas), nullptr};
   } else {
     parallel::StrategyOptions options = strategy_options(spec_, steps_);
+    // A recorded backward pass tells nobody when a gradient is there: buckets would only be waited for in
+    // turn.
+    if (records_graphs()) options.buckets.bucket_mib = options.buckets.first_bucket_mib = kWhole;
     if (spec_.train.noise_scale) options.noise_scale = &noise_scale_;
     strategy_ = parallel::make_strategy(options, mesh_.replicas, options_.with_servers);
   }

@@ -33,6 +33,7 @@ struct AssemblyOptions {
   std::string cut{};                    ///< of a model in stages, as this run began with it; empty: not known
   std::filesystem::path buffers{};      ///< where a pipeline's buffers may lie, on this rank's machine
   parallel::Trace* trace = nullptr;     ///< where steps are noted; null: nowhere
+  std::function<void(const std::string&)> note{};  ///< told what a user should know; may be empty
   /// Kept in checkpoints: what the bits depend on beside the settings.
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();
 
@@ -72,7 +73,9 @@ class Assembly {
   /// The stage of this rank, null where the model stays whole; connects the model to other ranks. Before the
   /// loader is made: whether a model computes together with others decides what it gives.
   std::unique_ptr<nn::StageModel> prepare_model();
+  tensor::FlatParams flat_parameters();
   void make_engine();
+  bool records_graphs() const;  ///< the GPU's work can be recorded
   void make_strategy();
   data::LoaderOptions loader_options() const;
 

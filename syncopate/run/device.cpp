@@ -82,6 +82,7 @@ c10::Device parse_device(const std::string& name) {
     throw ConfigError("--device {} does not exist: this machine has {} GPU{}", name, count,
                       count == 1 ? "" : "s");
   }
+  at::globalContext().setAllowTF32CuDNN(false);  // fp32 is fp32; who wants less asks for bf16
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
   // cuDNN makes a plan for every new length of texts, two seconds each; the other kernels need none.
   at::globalContext().setSDPUseCuDNN(false);

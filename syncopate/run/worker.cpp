@@ -167,6 +167,7 @@ class Worker {
                                   .inputs = inputs_of(setup, data_hash_),
                                   .cut = recorded_cut(),
                                   .buffers = folder_.path,
+                                  .note = world_.rank == 0 ? options_.note : nullptr,
                                   .environment = compute_.to_json()});
     const int64_t steps = assembly.steps();
     start_trace(group, steps);

@@ -294,6 +294,8 @@ void RunSpec::Compute::describe(Fields& fields) {
   fields.add("loader_threads", loader_threads, "threads that prepare batches");
   fields.add("recompute", recompute,
              "activation checkpointing: compute each block again in the backward pass instead of keeping it");
+  fields.add("graphs", graphs,
+             "on a GPU: record the passes of a step as CUDA graphs and launch them as a whole");
 }
 
 void RunSpec::describe(Fields& fields) {

@@ -196,7 +196,8 @@ Change change_on_resume(const std::string& field) {
       "comm.workers",           "task.validation",    "train.tensorboard",
       "train.noise_scale",      "train.worker_evals", "network.name",
       "network.hosts",          "network.scale",      "pipeline.schedule",
-      "activation.buffer",      "activation.eval",    "compute.recompute"};
+      "activation.buffer",      "activation.eval",    "compute.recompute",
+      "compute.graphs"};
   static const std::set<std::string> extends{"train.steps",      "train.epochs",  "train.patience",
                                              "train.time_limit", "model.dropout", "model.inner_dropout",
                                              "train.keep"};

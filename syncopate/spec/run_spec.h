@@ -176,6 +176,7 @@ struct RunSpec {
     std::string precision = "fp32";
     int64_t loader_threads = 1;
     bool recompute = false;
+    bool graphs = true;
     void describe(Fields& fields);
   } compute;
 

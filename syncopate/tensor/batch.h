@@ -19,6 +19,9 @@ struct Batch {
   int64_t size() const { return static_cast<int64_t>(ids.size()); }
   const at::Tensor& at(const std::string& name) const { return fields.at(name); }
   Batch to(c10::Device device) const;  ///< the same one where it is there already
+  /// The same with what dropout on a GPU is drawn from, int64: "noise_key" [1] is `key`, "noise_examples" [B]
+  /// a hash of each example's number.
+  Batch with_noise(uint64_t key) const;
 };
 
 /// A loss as a sum and what it is a sum over: workers differ in count, so a mean alone could not be averaged.

@@ -27,7 +27,11 @@ FlatParams::FlatParams(const std::vector<NamedTensor>& parameters, std::optional
   for (auto named = parameters.rbegin(); named != parameters.rend(); ++named) {
     const at::Tensor& parameter = named->tensor;
     check(parameter.dtype() == options.dtype(), "all parameters must be of one type");
-    entries_.push_back({named->name, parameter, total, parameter.numel(), parameter.dim() >= 2});
+    entries_.push_back({.name = named->name,
+                        .parameter = parameter,
+                        .offset = total,
+                        .size = parameter.numel(),
+                        .decay = parameter.dim() >= 2});
     total += round_up(parameter.numel(), parameter.element_size());
   }
   values = at::zeros({total}, options);
@@ -61,6 +65,24 @@ const FlatParams::Entry* FlatParams::find(const at::Tensor& table) const {
     if (entry.parameter.is_same(table) || entry.parameter.data_ptr() == table.data_ptr()) return &entry;
   }
   return nullptr;
+}
+
+void FlatParams::keep_half(at::ScalarType type) {
+  int64_t total = 0;
+  for (const bool matrices : {true, false}) {
+    for (Entry& entry : entries_) {
+      if ((entry.parameter.dim() >= 2) != matrices) continue;
+      entry.half_offset = total;
+      total += round_up(entry.size, static_cast<int64_t>(c10::elementSize(type)));
+    }
+  }
+  half = at::zeros({total}, values.options().dtype(type));
+  half_fresh = false;
+  layout.reset();
+}
+
+at::Tensor FlatParams::half_of(const Entry& entry) const {
+  return half.narrow(0, entry.half_offset, entry.size).view(entry.parameter.sizes());
 }
 
 void FlatParams::zero_grads() { grads.zero_(); }

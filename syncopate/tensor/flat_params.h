@@ -25,7 +25,8 @@ class FlatParams {
     at::Tensor parameter;  ///< the model's own tensor
     int64_t offset = 0;    ///< in elements, into `values` and `grads`
     int64_t size = 0;
-    bool decay = true;  ///< matrices and tables decay; biases and LayerNorm do not
+    bool decay = true;        ///< matrices and tables decay; biases and LayerNorm do not
+    int64_t half_offset = 0;  ///< in elements, into `half`
   };
 
   /// `parameters` in the order the forward pass uses them; all of one floating type. They move to `device`,
@@ -48,6 +49,12 @@ class FlatParams {
   /// there.
   void move_values(const at::Tensor& storage);
 
+  /// From here on there is room for a copy of the values in half precision, which matrix products read.
+  /// Matrices come first, each of them right behind the one before it in `entries`, then the rest: so several
+  /// matrices can be one factor.
+  void keep_half(at::ScalarType type);
+  at::Tensor half_of(const Entry& entry) const;  ///< in the shape of the parameter
+
   void zero_grads();
   /// The same, knowing that a listed table differs from zero in the rows given alone.
   void zero_grads(const std::vector<RowUse>& rows);
@@ -57,6 +64,9 @@ class FlatParams {
 
   at::Tensor values;
   at::Tensor grads;
+  at::Tensor half;          ///< undefined: no copy is kept
+  bool half_fresh = false;  ///< whoever changed the values last wrote the copy, too
+  at::Tensor layout;        ///< where what lies, for a GPU's kernels; made by who needs it (gpu/update.h)
 
  private:
   std::vector<Entry> entries_;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -87,10 +88,23 @@ std::vector<tensor::RowUse> Bert::rows_used(const Batch& batch) const {
   return {{embeddings_.word, batch.at("input_ids").flatten()}};
 }
 
-Noise Bert::noise(int64_t site, double rate, NoiseRows rows) const {
+Batch Bert::in_common_shape(Batch batch) const {
+  const int64_t length = std::min(common_length(batch.at("input_ids").size(1)), config_.max_positions);
+  return padded(std::move(batch), length, config_.pad_token);
+}
+
+Noise Bert::noise(int64_t site, double rate, Rows rows, const Batch& batch) const {
   if (!mode_.training || rate <= 0) return {};
   Noise made = make_noise(mix_key(mode_.noise_key, site), rate);
-  made.rows = std::move(rows);
+  made.site = site;
+  // The noise of a position is the same when others are left out.
+  if (rows_BL_) {
+    made.rows = rows == Rows::kFirst    ? first_rows(rows_BL_, batch.size())
+                : rows == Rows::kMasked ? chosen_rows(rows_BL_, batch.at("masked"))
+                                        : rows_BL_;
+  }
+  made.device = device_rows(batch, rows == Rows::kFirst ? 1 : batch.at("input_ids").size(1),
+                            rows == Rows::kMasked ? batch.at("masked") : at::Tensor());
   return made;
 }
 
@@ -106,7 +120,7 @@ at::Tensor Bert::embed_batch(const Batch& batch) const {
   }
   const auto run = plain_ ? plain::embed : embed;
   return run(embeddings_, ids_BL, types_BL, config_.pad_token, config_.layer_norm_eps,
-             noise(0, config_.hidden_dropout, rows_BL_));
+             noise(0, config_.hidden_dropout, Rows::kAll, batch));
 }
 
 at::Tensor Bert::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
@@ -116,20 +130,19 @@ at::Tensor Bert::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor
   const bool partial = layer + 1 == config_.layers && !whole_last_layer_;
   const bool first_only = partial && reads_ == Reads::kFirst;
   const bool masked_only = partial && reads_ == Reads::kMasked;
-  // The noise of a position is the same when others are left out.
-  const NoiseRows asked = first_only ? first_rows(rows_BL_, batch.size()) : rows_BL_;
-  const NoiseRows fed = masked_only ? chosen_rows(rows_BL_, batch.at("masked")) : asked;
+  const Rows asked = first_only ? Rows::kFirst : Rows::kAll;
+  const Rows fed = masked_only ? Rows::kMasked : asked;
   AttentionOptions attention;
   attention.heads = config_.heads;
   attention.eps = config_.layer_norm_eps;
   attention.first_only = first_only;
-  attention.probs_noise = noise(site + kProbs, config_.attention_dropout, asked);
-  attention.output_noise = noise(site + kAttentionOutput, config_.hidden_dropout, asked);
+  attention.probs_noise = noise(site + kProbs, config_.attention_dropout, asked, batch);
+  attention.output_noise = noise(site + kAttentionOutput, config_.hidden_dropout, asked, batch);
   FeedForwardOptions feed;
   feed.activation = config_.activation;
   feed.eps = config_.layer_norm_eps;
-  feed.inner_noise = noise(site + kInner, config_.inner_dropout, fed);
-  feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, fed);
+  feed.inner_noise = noise(site + kInner, config_.inner_dropout, fed, batch);
+  feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, fed, batch);
   at::Tensor attended_BQD = (plain_ ? plain::attend : attend)(params.attention, x_BLD, mask_BL, attention);
   if (masked_only) attended_BQD = masked_rows(attended_BQD, batch);
   return (plain_ ? plain::feed_forward : feed_forward)(params.feed_forward, attended_BQD, feed);
@@ -140,7 +153,7 @@ at::Tensor Bert::masked_rows(const at::Tensor& hidden_BLD, const Batch& batch) {
 }
 
 Noise Bert::head_noise(double rate, const Batch& batch) const {
-  return noise(1 + config_.layers * kSitesPerLayer, rate, first_rows(rows_BL_, batch.size()));
+  return noise(1 + config_.layers * kSitesPerLayer, rate, Rows::kFirst, batch);
 }
 
 at::Tensor Bert::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {

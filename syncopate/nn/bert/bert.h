@@ -36,6 +36,7 @@ class Bert : public Model {
   /// the bookkeeping.
   std::vector<at::Tensor> row_tables() const override;
   std::vector<tensor::RowUse> rows_used(const Batch& batch) const override;
+  Batch in_common_shape(Batch batch) const override;
   /// Throws DataError for tokens or lengths the model has no embedding for.
   at::Tensor forward(at::Tensor hidden_BLD, const Batch& batch, LayerRange layers) override;
 
@@ -70,7 +71,9 @@ class Bert : public Model {
     FeedForwardParams feed_forward;
   };
 
-  Noise noise(int64_t site, double rate, NoiseRows rows) const;
+  /// Of which rows of [B, L] tensors a noise is.
+  enum class Rows { kAll, kFirst, kMasked };
+  Noise noise(int64_t site, double rate, Rows rows, const Batch& batch) const;
   at::Tensor embed_batch(const Batch& batch) const;
   at::Tensor encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
                     const Batch& batch) const;

@@ -88,44 +88,55 @@ void Gpt::set_dropout(double rate) {
   config_.validate();
 }
 
-Noise Gpt::noise(int64_t site, double rate) const {
+Noise Gpt::noise(int64_t site, double rate, const Batch& batch) const {
   if (!mode_.training || rate <= 0) return {};
   Noise made = make_noise(mix_key(mode_.noise_key, site), rate);
   made.rows = rows_BL_;
+  made.site = site;
+  made.device = device_rows(batch, batch.at("input_ids").size(1));
   return made;
 }
 
 at::Tensor Gpt::embed_batch(const Batch& batch) const {
   const at::Tensor& ids_BL = batch.at("input_ids");
   check_tokens(ids_BL, config_.max_positions, config_.vocab_size, "use this model's tokenizer");
+  const Noise drawn = noise(0, config_.embedding_dropout, batch);
+  if (!plain_ && on_gpu::can_embed(words_VD_, positions_PD_, ids_BL, drawn))
+    return on_gpu::embed(words_VD_, positions_PD_, ids_BL, drawn);
   // The head's gradient of the same table is dense and comes first: on the CPU only the rows used are added.
   const bool sparse = words_VD_.is_cpu() && words_VD_.grad().defined();
   const at::Tensor sum_BLD =
       at::embedding(words_VD_, ids_BL, -1, false, sparse) + positions_PD_.narrow(0, 0, ids_BL.size(1));
-  const Noise drawn = noise(0, config_.embedding_dropout);
   return plain_ ? apply_noise(sum_BLD, drawn) : drop(sum_BLD, drawn);
 }
 
-at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Tensor& mask_BL) const {
+at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                          const Batch& batch) const {
   const Block& block = blocks_[static_cast<size_t>(number)];
   const int64_t site = 1 + number * kSitesPerBlock;
+  const CausalBlockOptions options{.heads = config_.heads,
+                                   .eps = config_.layer_norm_eps,
+                                   .activation = config_.activation,
+                                   .causal = causal_,
+                                   .probs_noise = noise(site + kProbs, config_.attention_dropout, batch),
+                                   .attended_noise = noise(site + kAttended, config_.residual_dropout, batch),
+                                   .fed_noise = noise(site + kFed, config_.residual_dropout, batch)};
+  if (!plain_ && !mask_BL.defined() && on_gpu::can_run(block, x_BLD, options))
+    return on_gpu::causal_block(block, x_BLD, options);
   const auto norm = [&](const at::Tensor& x, const NormParams& params) {
     return at::layer_norm(x, {config_.hidden}, params.weight, params.bias, config_.layer_norm_eps);
   };
-  const auto join = [&](const at::Tensor& residual, const at::Tensor& x, int64_t place) {
-    const Noise drawn = noise(site + place, config_.residual_dropout);
+  const auto join = [&](const at::Tensor& residual, const at::Tensor& x, const Noise& drawn) {
     return plain_ ? residual + apply_noise(x, drawn) : add_dropped(residual, x, drawn);
   };
   const at::Tensor qkv_BLE = linear(norm(x_BLD, block.norm_1), block.qkv);
-  const at::Tensor context_BLD = causal_attention(qkv_BLE, mask_BL,
-                                                  {.heads = config_.heads,
-                                                   .noise = noise(site + kProbs, config_.attention_dropout),
-                                                   .causal = causal_,
-                                                   .plain = plain_});
-  const at::Tensor y_BLD = join(x_BLD, linear(context_BLD, block.attended), kAttended);
+  const at::Tensor context_BLD = causal_attention(
+      qkv_BLE, mask_BL,
+      {.heads = config_.heads, .noise = options.probs_noise, .causal = causal_, .plain = plain_});
+  const at::Tensor y_BLD = join(x_BLD, linear(context_BLD, block.attended), options.attended_noise);
   const at::Tensor up_BLF = linear(norm(y_BLD, block.norm_2), block.up);
   const at::Tensor active_BLF = at::gelu(up_BLF, gelu_kind(config_.activation));
-  return join(y_BLD, linear(active_BLF, block.down), kFed);
+  return join(y_BLD, linear(active_BLF, block.down), options.fed_noise);
 }
 
 at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
@@ -139,10 +150,12 @@ at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range)
     if (i == 0) {
       hidden = embed_batch(batch);
     } else if (i + 1 < depth()) {
-      hidden = run_block(i - 1, hidden, mask_BL);
+      hidden = run_block(i - 1, hidden, mask_BL, batch);
     } else {
-      hidden = at::layer_norm(hidden, {config_.hidden}, last_norm_.weight, last_norm_.bias,
-                              config_.layer_norm_eps);
+      hidden = !plain_ && on_gpu::can_norm(last_norm_, hidden)
+                   ? on_gpu::norm(last_norm_, hidden, config_.layer_norm_eps)
+                   : at::layer_norm(hidden, {config_.hidden}, last_norm_.weight, last_norm_.bias,
+                                    config_.layer_norm_eps);
       if (!loss_makes_logits()) hidden = at::linear(hidden, head_table());
     }
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "syncopate/nn/gpt/gpt_config.h"
+#include "syncopate/nn/layers/causal_block.h"
 #include "syncopate/nn/layers/layers.h"
 #include "syncopate/nn/model.h"
 
@@ -49,16 +50,12 @@ class Gpt final : public Model {
   void initialize(uint64_t seed);
 
  private:
-  struct Block {
-    NormParams norm_1;
-    LinearParams qkv, attended;  ///< [D, 3D], [D, D]
-    NormParams norm_2;
-    LinearParams up, down;  ///< [D, F], [F, D]
-  };
+  using Block = CausalBlockParams;
 
-  Noise noise(int64_t site, double rate) const;
+  Noise noise(int64_t site, double rate, const Batch& batch) const;
   at::Tensor embed_batch(const Batch& batch) const;
-  at::Tensor run_block(int64_t number, const at::Tensor& x_BLD, const at::Tensor& mask_BL) const;
+  at::Tensor run_block(int64_t number, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+                       const Batch& batch) const;
   const at::Tensor& head_table() const { return stand_in_.defined() ? stand_in_ : words_VD_; }
   bool loss_makes_logits() const { return mode_.training && !plain_; }
 

@@ -6,8 +6,8 @@
 #include <immintrin.h>
 #endif
 
+#include "syncopate/base/noise_hash.h"
 #include "syncopate/nn/kernels/kernels.h"
-#include "syncopate/nn/kernels/noise_hash.h"
 
 // A vector register as a value, for the instruction set this file is compiled for. Everything is in a
 // namespace of that instruction set and always inlined: nothing here may reach another set's code through the
@@ -18,6 +18,8 @@
 #define SYNCOPATE_INLINE [[gnu::always_inline]] static inline
 
 namespace syncopate::nn::kernels::SYNCOPATE_ISA {
+
+using namespace noise_hash;
 
 #if defined(__AVX512F__)
 static constexpr int64_t kLanes = 16;

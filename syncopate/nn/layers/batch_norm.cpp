@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/gpu_images.h"
 
 namespace syncopate::nn {
 namespace {
@@ -93,6 +95,8 @@ struct JointBatchNorm : torch::autograd::Function<JointBatchNorm> {
 
 at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
                       const BatchNormOptions& options) {
+  if (on_gpu::can_norm(x_BCHW, params, options))
+    return on_gpu::batch_norm(x_BCHW, params, options, {}, false);
   if (options.training && !options.sum && x_BCHW.numel() == x_BCHW.size(1)) {
     // One value a channel has no variance to learn from; the library would divide by none.
     if (!options.again) {
@@ -121,6 +125,24 @@ at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
     }
   }
   return JointBatchNorm::apply(x_BCHW, params.weight, params.bias, statistics, options.eps, options.sum);
+}
+
+at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNormParams& params,
+                           const BatchNormOptions& options, const at::Tensor& added_BCHW) {
+  if (on_gpu::can_norm(x_BCHW, params, options))
+    return on_gpu::batch_norm(x_BCHW, params, options, added_BCHW, true);
+  // A norm's output is not needed for its gradient, so that what follows may happen in place.
+  at::Tensor y_BCHW = batch_norm(x_BCHW, params, options);
+  if (added_BCHW.defined()) y_BCHW.add_(added_BCHW);
+  return y_BCHW.relu_();
+}
+
+at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride,
+                    int64_t padding) {
+  if (on_gpu::can_convolve(x_BCHW, weight_OIKK))
+    return on_gpu::convolve(x_BCHW, weight_OIKK, stride, padding);
+  const std::vector<int64_t> strides(2, stride), paddings(2, padding);
+  return at::conv2d(x_BCHW, weight_OIKK, {}, at::IntArrayRef(strides), at::IntArrayRef(paddings));
 }
 
 }  // namespace syncopate::nn

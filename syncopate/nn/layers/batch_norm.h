@@ -27,5 +27,12 @@ struct BatchNormOptions {
 /// differ in size, and some may be empty. Both passes then talk to the other ranks.
 at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
                       const BatchNormOptions& options);
+/// relu(batch_norm(x) + added); `added_BCHW` may be undefined.
+at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNormParams& params,
+                           const BatchNormOptions& options, const at::Tensor& added_BCHW = {});
+
+/// at::conv2d without a bias. On a GPU in bf16 from the weight's copy in half precision, with its gradient
+/// added to the one that it has.
+at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride, int64_t padding);
 
 }  // namespace syncopate::nn

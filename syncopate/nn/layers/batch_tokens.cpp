@@ -2,9 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "syncopate/base/error.h"
+#include "syncopate/nn/layers/cross_entropy.h"
 
 namespace syncopate::nn {
 
@@ -32,6 +34,36 @@ at::Tensor additive_mask(const tensor::Batch& batch, const at::TensorOptions& op
   if (options.dtype() == at::kHalf) lowest = std::numeric_limits<at::Half>::lowest();
   if (options.dtype() == at::kBFloat16) lowest = std::numeric_limits<at::BFloat16>::lowest();
   return mask_BL.eq(0).to(options).mul(lowest).contiguous();
+}
+
+int64_t common_length(int64_t length) {
+  int64_t unit = 16;
+  while (8 * 2 * unit < length) unit *= 2;
+  return (length + unit - 1) / unit * unit;
+}
+
+tensor::Batch padded(tensor::Batch batch, int64_t length, int64_t pad_token) {
+  const at::Tensor ids_BL = batch.at("input_ids");
+  const int64_t B = ids_BL.size(0), L = ids_BL.size(1);
+  if (length > L) {
+    if (batch.fields.find("attention_mask") == batch.fields.end())
+      batch.fields["attention_mask"] = at::ones_like(ids_BL);
+    for (auto& [name, field] : batch.fields) {
+      if (field.dim() != 2 || field.size(1) != L) continue;
+      const int64_t fill = name == "input_ids" ? pad_token : name == "labels" ? kNoLabel : 0;
+      field = at::constant_pad_nd(field, {0, length - L}, fill);
+    }
+  }
+  const auto masked = batch.fields.find("masked");
+  if (masked == batch.fields.end()) return batch;
+  at::Tensor& labels = batch.fields.at("labels");
+  constexpr int64_t kUnit = 64;
+  const int64_t count = masked->second.size(0), more = (count + kUnit - 1) / kUnit * kUnit - count;
+  const at::Tensor row = masked->second.div(std::max<int64_t>(L, 1), "floor");
+  if (B > 0)
+    masked->second = at::constant_pad_nd(masked->second + row * (std::max(length, L) - L), {0, more}, 0);
+  labels = at::constant_pad_nd(labels, {0, B > 0 ? more : 0}, kNoLabel);
+  return batch;
 }
 
 at::Tensor empty_states(const tensor::Batch& batch, int layer, int depth, int64_t width) {

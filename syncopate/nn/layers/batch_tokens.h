@@ -22,4 +22,11 @@ at::Tensor additive_mask(const tensor::Batch& batch, const at::TensorOptions& op
 /// width] where the batch is. Layers 1 .. depth - 2 alone: a head may read fewer positions.
 at::Tensor empty_states(const tensor::Batch& batch, int layer, int depth, int64_t width);
 
+/// The next of a few lengths: within an eighth of `length`, or a multiple of 16.
+int64_t common_length(int64_t length);
+/// A batch of texts on the host with positions up to `length` (as many as it has, at least) that nobody
+/// attends to or is asked about. What is asked at numbered positions ("masked") is padded to a multiple of 64
+/// of them, too.
+tensor::Batch padded(tensor::Batch batch, int64_t length, int64_t pad_token);
+
 }  // namespace syncopate::nn

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
+#include "syncopate/gpu/graph.h"
+#include "syncopate/nn/layers/causal_block.h"
 #include "syncopate/nn/layers/cross_entropy.h"
 
 namespace syncopate::nn {
@@ -71,7 +73,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 tensor::Loss head_loss(const at::Tensor& hidden_ND, const at::Tensor& table_VD, const at::Tensor& labels_N) {
   const int64_t classes = table_VD.size(0);
   const at::Tensor asked_N = labels_N.ne(kNoLabel);
-  const auto count = asked_N.sum().item<int64_t>();
+  const int64_t count = gpu::capturing() ? 0 : asked_N.sum().item<int64_t>();  // as in cross_entropy
   at::Tensor rows_ND = hidden_ND, rows_labels_N = labels_N;
   if (labels_N.is_cpu() && labels_N.numel() > 0) {
     if (asked_N.logical_and(labels_N.lt(0).logical_or(labels_N.ge(classes))).any().item<bool>()) {
@@ -84,6 +86,8 @@ tensor::Loss head_loss(const at::Tensor& hidden_ND, const at::Tensor& table_VD, 
       rows_labels_N = labels_N.index_select(0, chosen);
     }
   }
+  if (on_gpu::can_make_logits(table_VD, rows_ND))
+    return {on_gpu::head_loss(rows_ND, table_VD, rows_labels_N), count};
   return {HeadLoss::apply(rows_ND, table_VD, rows_labels_N, at::GradMode::is_enabled()), count};
 }
 

@@ -4,6 +4,7 @@
 
 #include "syncopate/nn/layers/fast_layers.h"
 #include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/gpu_layers.h"
 #include "syncopate/nn/layers/initialize.h"
 #include "syncopate/nn/layers/layers_plain.h"
 
@@ -15,6 +16,8 @@ NormParams norm_params(int64_t width) { return {parameter({width}), parameter({w
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
                  int64_t pad_token, double eps, const Noise& noise) {
+  if (on_gpu::can_run(params, ids_BL, noise))
+    return on_gpu::embed(params, ids_BL, types_BL, pad_token, eps, noise);
   const bool run = ids_BL.numel() > 0 && fast::can_run({params.word, params.position, params.type,
                                                         params.norm.weight, params.norm.bias});
   return (run ? fast::embed : plain::embed)(params, ids_BL, types_BL, pad_token, eps, noise);
@@ -23,6 +26,7 @@ at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const 
 at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
                   const AttentionOptions& options) {
   const at::Tensor x = x_BLD.contiguous();
+  if (on_gpu::can_run(params, x, options)) return on_gpu::attend(params, x, mask_BL, options);
   const bool run = fast::can_run(
       {x, params.query.weight, params.query.bias, params.key.weight, params.key.bias, params.value.weight,
        params.value.bias, params.output.weight, params.output.bias, params.norm.weight, params.norm.bias});
@@ -32,6 +36,7 @@ at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const 
 at::Tensor feed_forward(const FeedForwardParams& params, const at::Tensor& x_BLD,
                         const FeedForwardOptions& options) {
   const at::Tensor x = x_BLD.contiguous();
+  if (on_gpu::can_run(params, x, options)) return on_gpu::feed_forward(params, x, options);
   const bool run = fast::can_run({x, params.up.weight, params.up.bias, params.down.weight, params.down.bias,
                                   params.norm.weight, params.norm.bias});
   return (run ? fast::feed_forward : plain::feed_forward)(params, x, options);

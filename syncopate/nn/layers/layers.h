@@ -6,9 +6,9 @@
 #include "syncopate/nn/layers/noise.h"
 
 // The pieces of a transformer encoder, each one differentiable function. On a CPU in fp32 they run on kernels
-// of our own; anywhere else they are the plain compositions of layers_plain.h, which are also what tests hold
-// the kernels to. Letters in names: B examples, L positions, Q positions asked for, D width, H heads, F inner
-// width.
+// of our own, and on a GPU in bf16 on others (gpu_layers.h); anywhere else they are the plain compositions of
+// layers_plain.h, which are also what tests hold the kernels to. Letters in names: B examples, L positions, Q
+// positions asked for, D width, H heads, F inner width.
 namespace syncopate::nn {
 
 struct LinearParams {

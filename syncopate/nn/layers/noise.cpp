@@ -9,8 +9,10 @@
 #include <mutex>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/noise_hash.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/nn/kernels/noise_hash.h"
+#include "syncopate/gpu/graph.h"
+#include "syncopate/nn/layers/gpu_support.h"
 
 namespace syncopate::nn {
 
@@ -31,6 +33,14 @@ NoiseRows rows_of(std::span<const int64_t> ids, int64_t each) {
     for (uint64_t place = 0; place < static_cast<uint64_t>(each); ++place) rows->push_back(first + place);
   }
   return rows;
+}
+
+std::shared_ptr<const DeviceRows> device_rows(const tensor::Batch& batch, int64_t each,
+                                              const at::Tensor& positions) {
+  const auto key = batch.fields.find("noise_key");
+  if (key == batch.fields.end() || !key->second.is_cuda()) return nullptr;
+  return std::make_shared<DeviceRows>(DeviceRows{
+      .key = key->second, .examples = batch.at("noise_examples"), .positions = positions, .each = each});
 }
 
 NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL) {
@@ -73,25 +83,26 @@ at::Tensor row_numbers(const Noise& noise, int64_t rows, const at::TensorOptions
     if (rows > 0) std::memcpy(numbers.data_ptr(), noise.rows->data(), noise.rows->size() * sizeof(uint64_t));
   }
   numbers = numbers.to(options.device());
-  return numbers.add(1).mul(wrapped(kernels::kRowStep)).add(wrapped(noise.key));
+  return numbers.add(1).mul(wrapped(noise_hash::kRowStep)).add(wrapped(noise.key));
 }
 
 /// `seeds` [..., 1]: of the rows, before they are hashed.
 at::Tensor factors_of(at::Tensor seeds, const Noise& noise, int64_t columns,
                       const at::TensorOptions& options) {
   constexpr int64_t kLow = 0xFFFFFFFF;
-  seeds = fold(seeds, kernels::kRowShift1).mul(wrapped(kernels::kRowFactor1));
-  seeds = fold(seeds, kernels::kRowShift2).mul(wrapped(kernels::kRowFactor2));
-  seeds = fold(seeds, kernels::kRowShift3);
+  seeds = fold(seeds, noise_hash::kRowShift1).mul(wrapped(noise_hash::kRowFactor1));
+  seeds = fold(seeds, noise_hash::kRowShift2).mul(wrapped(noise_hash::kRowFactor2));
+  seeds = fold(seeds, noise_hash::kRowShift3);
   const at::Tensor low = seeds.bitwise_and(kLow), high = seeds.bitwise_right_shift(32).bitwise_and(kLow);
   const auto scramble = [](const at::Tensor& x, int shift, uint32_t factor) {
     return x.bitwise_xor(x.bitwise_right_shift(shift)).mul(static_cast<int64_t>(factor)).bitwise_and(kLow);
   };
-  at::Tensor hash = at::arange(columns, seeds.options()).mul(int64_t{kernels::kColumnStep}).bitwise_and(kLow);
+  at::Tensor hash =
+      at::arange(columns, seeds.options()).mul(int64_t{noise_hash::kColumnStep}).bitwise_and(kLow);
   hash = hash.bitwise_xor(low);
-  hash = scramble(hash, kernels::kShift1, kernels::kFactor1).bitwise_xor(high);
-  hash = scramble(hash, kernels::kShift2, kernels::kFactor2);
-  hash = hash.bitwise_xor(hash.bitwise_right_shift(kernels::kShift3));
+  hash = scramble(hash, noise_hash::kShift1, noise_hash::kFactor1).bitwise_xor(high);
+  hash = scramble(hash, noise_hash::kShift2, noise_hash::kFactor2);
+  hash = hash.bitwise_xor(hash.bitwise_right_shift(noise_hash::kShift3));
   return hash.ge(static_cast<int64_t>(noise.drop_below)).to(options.dtype()).mul(noise.scale);
 }
 
@@ -104,6 +115,7 @@ at::Tensor noise_factors(const Noise& noise, int64_t rows, int64_t columns,
 
 at::Tensor apply_noise(const at::Tensor& x, const Noise& noise) {
   if (!noise.active() || x.numel() == 0) return x;
+  if (on_gpu::can_drop(x, noise)) return on_gpu::drop(x, noise);
   if (x.is_cuda()) return at::dropout(x, noise.drop_below * 0x1p-32, true);
   const int64_t columns = x.size(-1);
   return x * noise_factors(noise, x.numel() / columns, columns, x.options()).view(x.sizes());
@@ -115,12 +127,12 @@ at::Tensor apply_noise_by_head(const at::Tensor& probs_BHQL, const Noise& noise)
   const int64_t B = probs_BHQL.size(0), H = probs_BHQL.size(1), Q = probs_BHQL.size(2);
   const at::TensorOptions options = probs_BHQL.options();
   const at::Tensor rows_B1Q1 = row_numbers(noise, B * Q, options).view({B, 1, Q, 1});
-  const at::Tensor heads = at::arange(H, rows_B1Q1.options()).mul(wrapped(kernels::kHeadStep));
+  const at::Tensor heads = at::arange(H, rows_B1Q1.options()).mul(wrapped(noise_hash::kHeadStep));
   return probs_BHQL * factors_of(rows_B1Q1 + heads.view({H, 1, 1}), noise, probs_BHQL.size(3), options);
 }
 
 void seed_device_noise(c10::Device device, uint64_t key, std::span<const int64_t> ids) {
-  if (device.is_cpu()) return;
+  if (device.is_cpu() || gpu::capturing()) return;  // a graph is seeded when it is launched
   at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(ids.empty() ? key : mix_key(key, ids.front()));

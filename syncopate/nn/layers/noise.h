@@ -14,6 +14,15 @@ namespace syncopate::nn {
 /// One number for each row of a tensor: which row of the noise it is.
 using NoiseRows = std::shared_ptr<const std::vector<uint64_t>>;
 
+/// A step's key and the rows of a batch in a GPU's memory, where a recorded graph finds new ones in every
+/// step.
+struct DeviceRows {
+  at::Tensor key;        ///< int64 [1]
+  at::Tensor examples;   ///< int64 [B], hashed
+  at::Tensor positions;  ///< int64: those of [B, each] that the tensor at hand has; undefined: all
+  int64_t each = 1;      ///< positions of an example
+};
+
 /// Dropout without stored masks: whether the element in `column` of row `row` is dropped is a hash of (key,
 /// row, column), so that the backward pass computes it again. With the rows of a batch (rows_of) it depends
 /// on the example and the position in it, and not on what else is in the batch: any split over threads,
@@ -23,6 +32,9 @@ struct Noise {
   uint32_t drop_below = 0;  ///< an element is dropped where its 32-bit hash is below; 0 drops nothing
   float scale = 1;          ///< of the elements kept, so that the mean stays
   NoiseRows rows{};         ///< of the tensor at hand; null: row r is row r of the noise
+  /// What kernels on a GPU draw from: the same noise, by numbers in the device's memory. Null: not there.
+  std::shared_ptr<const DeviceRows> device{};
+  int64_t site = 0;  ///< `key` is that of the step and this
 
   bool active() const { return drop_below > 0; }
 };
@@ -38,6 +50,11 @@ NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL);
 NoiseRows first_rows(const NoiseRows& rows_BL, int64_t examples);
 /// Of these, the ones at `positions` (int64, on any device).
 NoiseRows chosen_rows(const NoiseRows& rows_BL, const at::Tensor& positions);
+
+/// What a batch on a GPU draws from, if it says so (Batch::with_noise), for tensors of `each` rows an
+/// example.
+std::shared_ptr<const DeviceRows> device_rows(const tensor::Batch& batch, int64_t each,
+                                              const at::Tensor& positions = {});
 
 /// What the elements of a [rows, columns] tensor are multiplied by: 0 or `scale`. The reference that kernels
 /// must agree with, for any device; slow.

@@ -95,19 +95,23 @@ void ResNet::set_label_smoothing(double share) {
   smoothing_ = share;
 }
 
-at::Tensor ResNet::run(const Unit& unit, const at::Tensor& x_BCHW) const {
-  const int64_t padding = unit.weight_OIKK.size(2) / 2;
-  const std::vector<int64_t> strides(2, unit.stride), paddings(2, padding);
-  const at::Tensor y_BCHW =
-      at::conv2d(x_BCHW, unit.weight_OIKK, {}, at::IntArrayRef(strides), at::IntArrayRef(paddings));
-  return batch_norm(y_BCHW, unit.params, {.training = mode_.training, .again = mode_.again, .sum = sum_});
+at::Tensor ResNet::convolve(const Unit& unit, const at::Tensor& x_BCHW) const {
+  return nn::convolve(x_BCHW, unit.weight_OIKK, unit.stride, unit.weight_OIKK.size(2) / 2);
+}
+
+BatchNormOptions ResNet::norm_options() const {
+  return {.training = mode_.training, .again = mode_.again, .sum = sum_};
 }
 
 at::Tensor ResNet::run(const Block& block, const at::Tensor& x_BCHW) const {
-  // A norm's output is not needed for its gradient, so that what follows may happen in place.
-  at::Tensor y_BCHW = run(block.first, x_BCHW).relu_();
-  y_BCHW = run(block.second, y_BCHW);
-  return y_BCHW.add_(block.shortcut.empty() ? x_BCHW : run(block.shortcut.front(), x_BCHW)).relu_();
+  const at::Tensor inner_BCHW =
+      batch_norm_relu(convolve(block.first, x_BCHW), block.first.params, norm_options());
+  const at::Tensor second_BCHW = convolve(block.second, inner_BCHW);
+  if (block.shortcut.empty())
+    return batch_norm_relu(second_BCHW, block.second.params, norm_options(), x_BCHW);
+  const Unit& shortcut = block.shortcut.front();
+  const at::Tensor added_BCHW = batch_norm(convolve(shortcut, x_BCHW), shortcut.params, norm_options());
+  return batch_norm_relu(second_BCHW, block.second.params, norm_options(), added_BCHW);
 }
 
 at::Tensor ResNet::run_stem(const Batch& batch) const {
@@ -118,7 +122,8 @@ at::Tensor ResNet::run_stem(const Batch& batch) const {
   }
   // Of images with one channel either layout is both, and a convolution gives what it likes.
   const at::Tensor laid_BCHW = images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format());
-  return run(stem_, laid_BCHW).contiguous(format()).relu_();
+  const at::Tensor y_BCHW = convolve(stem_, laid_BCHW).contiguous(format());
+  return batch_norm_relu(y_BCHW, stem_.params, norm_options());
 }
 
 at::Tensor ResNet::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {

@@ -67,7 +67,8 @@ class ResNet final : public Model {
                    int64_t stride);
   std::vector<const Unit*> units(LayerRange layers) const;
   at::MemoryFormat format() const;
-  at::Tensor run(const Unit& unit, const at::Tensor& x_BCHW) const;
+  at::Tensor convolve(const Unit& unit, const at::Tensor& x_BCHW) const;
+  BatchNormOptions norm_options() const;
   at::Tensor run(const Block& block, const at::Tensor& x_BCHW) const;
   at::Tensor run_stem(const Batch& batch) const;
 

@@ -101,8 +101,13 @@ at::Tensor BlockChain::backward(const at::Tensor& output_grad) {
 }
 
 at::Tensor BlockChain::backward_from_loss(double scale) {
+  check(loss_.defined(), "a backward pass from a loss that nobody asked for");
+  return backward_from_loss(at::full({}, scale, loss_.options()));
+}
+
+at::Tensor BlockChain::backward_from_loss(const at::Tensor& scale) {
   check(loss_.defined() && !links_.empty(), "a backward pass from a loss that nobody asked for");
-  const at::Tensor grad = at::full({}, scale, loss_.options());
+  const at::Tensor grad = scale.to(loss_.scalar_type());
   links_.back().left = std::move(loss_);
   return backward(grad);
 }

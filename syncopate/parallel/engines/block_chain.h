@@ -49,6 +49,7 @@ class BlockChain {
   at::Tensor backward(const at::Tensor& output_grad);
   /// The same from the loss, which must have been asked for, times `scale`.
   at::Tensor backward_from_loss(double scale = 1);
+  at::Tensor backward_from_loss(const at::Tensor& scale);  ///< a number where the loss is
 
  private:
   /// Layers that are differentiated at once.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "syncopate/parallel/engines/block_chain.h"
+#include "syncopate/tensor/half_weights.h"
 
 namespace syncopate::parallel {
 
@@ -16,6 +17,7 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
   };
   Gradients made;
   const at::Device device = replica.params.values.device();
+  replica.refresh_half();
   for (const tensor::Batch& batch : micro) {
     for (tensor::RowUse& use : replica.model.rows_used(batch)) made.rows.push_back(std::move(use));
   }
@@ -23,6 +25,7 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
   const size_t rounds = std::max<size_t>(1, micro.size());
   for (size_t i = 0; i < rounds; ++i) {
     std::optional<BlockChain> chain;
+    const tensor::HalfWeights half_weights(replica.params);
     if (i < micro.size()) {
       phase("forward");
       const Trace::Span span(replica.trace, Trace::Lane::kCompute, "forward", static_cast<int64_t>(i));
@@ -31,7 +34,7 @@ Gradients LocalEngine::run(Replica& replica, std::span<const tensor::Batch> micr
                                  .precision = replica.precision,
                                  .device = device,
                                  .recompute = options_.recompute},
-                    device.is_cpu() ? micro[i] : micro[i].to(device));
+                    device.is_cpu() ? micro[i] : micro[i].with_noise(noise_key).to(device));
       const tensor::Loss loss = chain->loss();
       total.sum += loss.sum.item<double>();
       total.count += loss.count;

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-// The hash behind dropout, apart so that kernels and tensor code share one definition. Everything is static:
+// The hash behind dropout, apart so that kernels for CPUs and GPUs and tensor code share one definition. Everything is static:
 // this header is compiled for several instruction sets, and a linker may pick any copy of a shared function.
-namespace syncopate::nn::kernels {
+namespace syncopate::noise_hash {
 
 /// The hash of (seed of the row, column):
 ///   x = column * kColumnStep ^ low(seed);    x = (x ^ x >> kShift1) * kFactor1 ^ high(seed)
@@ -32,4 +32,4 @@ static inline uint64_t row_seed(uint64_t key, uint64_t row, uint64_t head) {
   return x ^ (x >> kRowShift3);
 }
 
-}  // namespace syncopate::nn::kernels
+}  // namespace syncopate::noise_hash

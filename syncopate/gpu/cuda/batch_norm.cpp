@@ -1,0 +1,74 @@
+#include "syncopate/gpu/batch_norm.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "syncopate/gpu/cuda/jobs.h"
+
+namespace syncopate::gpu {
+namespace {
+
+void* data(const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr() : nullptr; }
+float* float_data(const at::Tensor& tensor) { return static_cast<float*>(data(tensor)); }
+
+at::Tensor room(const at::Tensor& like, at::IntArrayRef sizes) {
+  return at::empty(sizes, like.options().dtype(at::kFloat));
+}
+
+template <typename Job>
+void run(const Job& job) {
+  launch(job, c10::cuda::getCurrentCUDAStream().stream());
+  C10_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace
+
+BatchNormed batch_norm(const at::Tensor& x_RC, const at::Tensor& weight_C, const at::Tensor& bias_C,
+                       const at::Tensor& added_RC, bool relu, const at::Tensor& running_mean_C,
+                       const at::Tensor& running_var_C, double momentum, double eps) {
+  const int64_t R = x_RC.size(0), C = x_RC.size(1);
+  const BatchNormed made{at::empty_like(x_RC), room(x_RC, {C, 2})};
+  const at::Tensor partial = room(x_RC, {norm_passes(R, C), 2, C});
+  run(BatchNormJob{.rows = R,
+                   .channels = C,
+                   .x = data(x_RC),
+                   .weight = float_data(weight_C),
+                   .bias = float_data(bias_C),
+                   .added = data(added_RC),
+                   .relu = relu,
+                   .running_mean = float_data(running_mean_C),
+                   .running_var = float_data(running_var_C),
+                   .momentum = static_cast<float>(momentum),
+                   .eps = static_cast<float>(eps),
+                   .partial = float_data(partial),
+                   .stats = float_data(made.stats_C2),
+                   .out = data(made.out)});
+  return made;
+}
+
+BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& x_RC, const BatchNormed& made,
+                                const at::Tensor& weight_C, const at::Tensor& bias_C, bool added, bool relu,
+                                const at::Tensor& weight_grad_C, const at::Tensor& bias_grad_C) {
+  const int64_t R = x_RC.size(0), C = x_RC.size(1);
+  const BatchNormGrads grads{at::empty_like(x_RC), added ? at::empty_like(x_RC) : at::Tensor()};
+  const at::Tensor partial = room(x_RC, {norm_passes(R, C), 2, C}), means = room(x_RC, {C, 2});
+  run(BatchNormGradJob{.rows = R,
+                       .channels = C,
+                       .grad = data(grad_RC),
+                       .x = data(x_RC),
+                       .relu = relu,
+                       .out = relu && added ? data(made.out) : nullptr,
+                       .weight = float_data(weight_C),
+                       .bias = float_data(bias_C),
+                       .stats = float_data(made.stats_C2),
+                       .partial = float_data(partial),
+                       .means = float_data(means),
+                       .added_grad = data(grads.added_RC),
+                       .x_grad = data(grads.x_RC),
+                       .weight_grad = float_data(weight_grad_C),
+                       .bias_grad = float_data(bias_grad_C)});
+  return grads;
+}
+
+}  // namespace syncopate::gpu

@@ -1,0 +1,131 @@
+#include "syncopate/nn/layers/gpu_images.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "syncopate/gpu/batch_norm.h"
+#include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/gpu_support.h"
+#include "syncopate/tensor/half_weights.h"
+
+namespace syncopate::nn::on_gpu {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// A row for each pixel, without a copy where channels are last already.
+at::Tensor pixels(const at::Tensor& x_BCHW) {
+  return x_BCHW.contiguous(at::MemoryFormat::ChannelsLast)
+      .permute({0, 2, 3, 1})
+      .reshape({-1, x_BCHW.size(1)});
+}
+
+at::Tensor image(const at::Tensor& pixels_RC, at::IntArrayRef sizes_BCHW) {
+  return pixels_RC.view({sizes_BCHW[0], sizes_BCHW[2], sizes_BCHW[3], sizes_BCHW[1]}).permute({0, 3, 1, 2});
+}
+
+struct NormWeights {
+  Weight weight, bias;
+  at::Tensor running_mean, running_var;
+  double momentum = 0, eps = 0;
+  bool relu = false, adds = false;
+};
+
+struct BatchNormRelu : torch::autograd::Function<BatchNormRelu> {
+  /// `added` is x again where nothing is added: autograd's inputs may not be undefined.
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_BCHW, const at::Tensor& added_BCHW,
+                            const NormWeights& norm, const at::Tensor&, const at::Tensor&) {
+    const at::Tensor x_RC = pixels(x_BCHW);
+    const gpu::BatchNormed made = gpu::batch_norm(
+        x_RC, norm.weight.value, norm.bias.value, norm.adds ? pixels(added_BCHW) : at::Tensor(), norm.relu,
+        norm.running_mean, norm.running_var, norm.momentum, norm.eps);
+    ctx->save_for_backward({x_RC, norm.relu && norm.adds ? made.out : at::Tensor(), made.stats_C2});
+    ctx->saved_data["norm"] = fast::hold(norm);
+    return image(made.out, x_BCHW.sizes());
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const auto& norm = fast::held<NormWeights>(ctx->saved_data["norm"]);
+    const gpu::BatchNormGrads made =
+        gpu::batch_norm_grads(pixels(grads[0]), saved[0], {saved[1], saved[2]}, norm.weight.value,
+                              norm.bias.value, norm.adds, norm.relu, norm.weight.grad, norm.bias.grad);
+    variable_list result(5);
+    result[0] = image(made.x_RC, grads[0].sizes());
+    if (norm.adds) result[1] = image(made.added_RC, grads[0].sizes());
+    return result;
+  }
+};
+
+struct ConvolutionWeight {
+  Weight weight;
+  int64_t stride, padding;
+};
+
+struct Convolution : torch::autograd::Function<Convolution> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_BCHW, const ConvolutionWeight& with,
+                            const at::Tensor&) {
+    const at::Tensor laid = whole_vectors(with.weight.half), x = whole_vectors(x_BCHW);
+    ctx->save_for_backward({x, laid});
+    ctx->saved_data["with"] = fast::hold(with);
+    ctx->saved_data["needed"] = x_BCHW.requires_grad();
+    const std::vector<int64_t> strides(2, with.stride), paddings(2, with.padding);
+    return at::conv2d(x, laid, {}, at::IntArrayRef(strides), at::IntArrayRef(paddings));
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const auto& with = fast::held<ConvolutionWeight>(ctx->saved_data["with"]);
+    const std::vector<int64_t> strides(2, with.stride), paddings(2, with.padding), ones(2, 1), none(2, 0);
+    const bool needed = ctx->saved_data["needed"].toBool();
+    const auto [x_grad, weight_grad, bias_grad] = at::convolution_backward(
+        grads[0].contiguous(at::MemoryFormat::ChannelsLast), saved[0], saved[1], c10::nullopt, strides,
+        paddings, ones, false, none, 1, {needed, true, false});
+    const int64_t channels = with.weight.half.size(1);
+    at::Tensor(with.weight.grad).add_(weight_grad.narrow(1, 0, channels));
+    return {needed ? x_grad.narrow(1, 0, channels) : x_grad, at::Tensor(), at::Tensor()};
+  }
+
+  /// With channels last, and zeros added to three of them: the fast kernels read eight at a time.
+  static at::Tensor whole_vectors(const at::Tensor& images) {
+    const int64_t missing = (8 - images.size(1) % 8) % 8;
+    const at::Tensor laid = images.contiguous(at::MemoryFormat::ChannelsLast);
+    if (missing == 0) return laid;
+    return at::constant_pad_nd(laid, {0, 0, 0, 0, 0, missing}).contiguous(at::MemoryFormat::ChannelsLast);
+  }
+};
+
+}  // namespace
+
+bool can_norm(const at::Tensor& x_BCHW, const BatchNormParams& params, const BatchNormOptions& options) {
+  return x_BCHW.is_cuda() && x_BCHW.scalar_type() == at::kBFloat16 && options.training && !options.sum &&
+         has_copy(params.weight) && has_copy(params.bias) && gpu::takes_images(x_BCHW.size(1)) &&
+         x_BCHW.numel() > x_BCHW.size(1);
+}
+
+at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
+                      const BatchNormOptions& options, const at::Tensor& added_BCHW, bool relu) {
+  const NormWeights norm{Weight(params.weight),
+                         Weight(params.bias),
+                         options.again ? at::Tensor() : params.running_mean,
+                         options.again ? at::Tensor() : params.running_var,
+                         options.momentum,
+                         options.eps,
+                         relu,
+                         added_BCHW.defined()};
+  return BatchNormRelu::apply(x_BCHW, norm.adds ? added_BCHW : x_BCHW, norm, params.weight, params.bias);
+}
+
+bool can_convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK) {
+  return x_BCHW.is_cuda() && has_copy(weight_OIKK) &&
+         tensor::half_of(weight_OIKK).scalar_type() == at::kBFloat16;
+}
+
+at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride,
+                    int64_t padding) {
+  const ConvolutionWeight with{Weight(weight_OIKK), stride, padding};
+  return Convolution::apply(x_BCHW.to(at::kBFloat16), with, weight_OIKK);
+}
+
+}  // namespace syncopate::nn::on_gpu

@@ -142,4 +142,8 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
 }
 
+void MappedFile::let_go() const noexcept {
+  if (data_ != nullptr) ::madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);
+}
+
 }  // namespace syncopate

@@ -33,6 +33,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   std::string_view bytes() const { return {data_, size_}; }
+  /// What was read no longer counts as this process's memory; it is read again where it is needed. Any number
+  /// of threads may read meanwhile.
+  void let_go() const noexcept;
 
  private:
   const char* data_ = nullptr;

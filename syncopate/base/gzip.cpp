@@ -51,9 +51,11 @@ class Inflater {
 
 }  // namespace
 
+bool is_gzip(std::string_view bytes) { return bytes.starts_with(kMagic); }
+
 std::string read_plain_or_gzip(const std::filesystem::path& path, std::string_view what) {
   std::string bytes = read_file(path, what);
-  if (!bytes.starts_with(kMagic)) return bytes;
+  if (!is_gzip(bytes)) return bytes;
   std::string text;
   Inflater inflater;
   // A file may have several members (`cat a.gz b.gz`); zeros behind the last are padding.

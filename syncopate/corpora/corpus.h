@@ -1,10 +1,9 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "syncopate/corpora/text_file.h"
+#include "syncopate/corpora/corpus_files.h"
 #include "syncopate/corpora/text_task.h"
 
 namespace syncopate::corpora {
@@ -14,14 +13,6 @@ struct Corpus {
   std::vector<std::string> train;  ///< empty unless loaded for training
   std::vector<std::string> test;
   std::vector<std::string> notes;  ///< what was chosen or left out, one sentence each, for the user
-};
-
-/// Where documents are and how to tell them apart.
-struct CorpusSource {
-  std::filesystem::path path{};    ///< a text file, a table or a folder of them; empty: WordNet's definitions
-  std::string documents = "auto";  ///< "line": one a line; "blank": parted by blank lines; "auto": as found
-  std::string text{};              ///< the column of a table; empty: "text"
-  FileForm form{};
 };
 
 /// Loads documents. Files are .txt, .text, .tokens, .raw, .csv, .tsv and .jsonl, each plain or with .gz; one

@@ -12,13 +12,13 @@
 namespace syncopate::corpora {
 namespace {
 
-/// Calls `use` for each line of `text`, without its end; one after the last line break counts if not empty.
+/// Calls `use` for each line of `text`, without its end, until it returns false; one after the last line
+/// break counts if not empty.
 template <typename Use>
 void for_each_line(std::string_view text, const Use& use) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
-    use(text.substr(0, end));
-    if (end == text.npos) return;
+    if (!use(text.substr(0, end)) || end == text.npos) return;
     text.remove_prefix(end + 1);
   }
 }
@@ -27,60 +27,73 @@ bool has_paragraphs(std::string_view text) {
   bool any = false, blank_after = false, found = false;
   for_each_line(text, [&](std::string_view line) {
     const bool blank = trim(line).empty();
-    found = found || (!blank && blank_after);
+    found = !blank && blank_after;
     any = any || !blank;
     blank_after = blank && any;
+    return !found;
   });
   return found;
 }
 
-void append_lines(std::string_view text, Documents& documents) {
+/// Counts a document and gives it to `use`, unless it is empty.
+void give(std::string_view document, const UseDocument& use, DocumentsNoted& noted) {
+  if (document.empty()) {
+    ++noted.empty;
+  } else {
+    ++noted.count;
+    use(document);
+  }
+}
+
+void give_lines(std::string_view text, const UseDocument& use, DocumentsNoted& noted) {
   for_each_line(text, [&](std::string_view line) {
-    line = trim(line);
-    if (line.empty()) {
-      ++documents.empty;
-    } else {
-      documents.texts.emplace_back(line);
-    }
+    give(trim(line), use, noted);
+    return true;
   });
 }
 
-void append_paragraphs(std::string_view text, Documents& documents) {
+void give_paragraphs(std::string_view text, const UseDocument& use, DocumentsNoted& noted) {
   std::string paragraph;
   const auto end = [&] {
-    if (!paragraph.empty()) documents.texts.push_back(std::exchange(paragraph, {}));
+    if (!paragraph.empty()) give(paragraph, use, noted);
+    paragraph.clear();
   };
   for_each_line(text, [&](std::string_view line) {
     line = trim(line);
-    if (line.empty()) return end();
-    if (!paragraph.empty()) paragraph += ' ';
+    if (line.empty()) end();
+    if (!line.empty() && !paragraph.empty()) paragraph += ' ';
     paragraph += line;
+    return true;
   });
   end();
 }
 
 /// Each of the texts parted; what separates documents is the same in all.
-Documents part_all(const std::vector<std::string_view>& texts, std::string_view how) {
+DocumentsNoted give_all(const std::vector<std::string_view>& texts, std::string_view how,
+                        const UseDocument& use) {
   const bool paragraphs =
       how == "blank" || (how == "auto" && std::any_of(texts.begin(), texts.end(), has_paragraphs));
-  Documents documents;
+  DocumentsNoted noted;
   for (const std::string_view text : texts)
-    paragraphs ? append_paragraphs(text, documents) : append_lines(text, documents);
-  return documents;
+    paragraphs ? give_paragraphs(text, use, noted) : give_lines(text, use, noted);
+  return noted;
 }
 
-Documents rows_of(const Table& table, const std::string& column) {
-  Documents documents;
+DocumentsNoted give_rows(const Table& table, const std::string& column, const UseDocument& use) {
+  DocumentsNoted noted;
   const size_t texts = table.column(column.empty() ? "text" : column);
-  for (size_t row = 0; row < table.rows(); ++row) {
-    const std::string_view text = trim(table.cell(row, texts));
-    if (text.empty()) {
-      ++documents.empty;
-    } else {
-      documents.texts.emplace_back(text);
-    }
-  }
-  documents.notes = table.notes();
+  for (size_t row = 0; row < table.rows(); ++row) give(trim(table.cell(row, texts)), use, noted);
+  noted.notes = table.notes();
+  return noted;
+}
+
+/// `read` gives documents to what it is given.
+template <typename Read>
+Documents kept(const Read& read) {
+  Documents documents;
+  const DocumentsNoted noted =
+      read([&](std::string_view document) { documents.texts.emplace_back(document); });
+  static_cast<DocumentsNoted&>(documents) = noted;
   return documents;
 }
 
@@ -91,26 +104,33 @@ bool is_table(const std::filesystem::path& path) {
   return ending == ".csv" || ending == ".tsv" || ending == ".jsonl" || ending == ".json";
 }
 
-Documents part_documents(std::string_view text, std::string_view how) { return part_all({text}, how); }
+Documents part_documents(std::string_view text, std::string_view how) {
+  return kept([&](const UseDocument& use) { return give_all({text}, how, use); });
+}
+
+DocumentsNoted for_each_document(const std::filesystem::path& path, std::string_view how,
+                                 const std::string& column, const FileForm& form, const UseDocument& use) {
+  DocumentsNoted noted;
+  if (is_table(path)) {
+    noted = give_rows(Table(path, Table::form_of(path, /*quoted_tabs=*/true), form), column, use);
+  } else {
+    const OpenText file(path, "text", form.encoding);
+    const BookText books = without_gutenberg(file.text());
+    noted = give_all(books.kept, how, use);
+    noted.bytes = static_cast<int64_t>(file.text().size());
+    noted.dropped = books.dropped;
+    noted.books = books.books;
+    noted.notes = file.notes();
+  }
+  if (noted.count == 0) {
+    throw DataError("{} holds no text; give a file with documents to learn from", path.string());
+  }
+  return noted;
+}
 
 Documents read_documents(const std::filesystem::path& path, std::string_view how, const std::string& column,
                          const FileForm& form) {
-  Documents documents;
-  if (is_table(path)) {
-    documents = rows_of(Table(path, Table::form_of(path, /*quoted_tabs=*/true), form), column);
-  } else {
-    const TextFile file = read_text_file(path, "text", form.encoding);
-    const BookText books = without_gutenberg(file.text);
-    documents = part_all(books.kept, how);
-    documents.bytes = static_cast<int64_t>(file.text.size());
-    documents.dropped = books.dropped;
-    documents.books = books.books;
-    documents.notes = file.notes;
-  }
-  if (documents.texts.empty()) {
-    throw DataError("{} holds no text; give a file with documents to learn from", path.string());
-  }
-  return documents;
+  return kept([&](const UseDocument& use) { return for_each_document(path, how, column, form, use); });
 }
 
 }  // namespace syncopate::corpora

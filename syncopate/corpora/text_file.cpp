@@ -1,6 +1,9 @@
 #include "syncopate/corpora/text_file.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -63,6 +66,18 @@ void refuse_utf16(std::string_view bytes, const std::filesystem::path& path) {
       path.string(), name);
 }
 
+constexpr size_t kLarge = size_t{1} << 26;  // bytes
+
+void let_go_regularly(const std::stop_token& stop, const MappedFile* file) {
+  constexpr std::chrono::milliseconds kPause(10);
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  while (!stopped.wait_for(lock, stop, kPause, [&] { return stop.stop_requested(); })) file->let_go();
+}
+
+bool is_utf8(std::string_view name) { return name == "utf-8" || name == "utf8"; }
+
 }  // namespace
 
 char separator_of(const FileForm& form) {
@@ -89,7 +104,7 @@ TextFile read_text_file(const std::filesystem::path& path, std::string_view what
   std::string bytes = read_plain_or_gzip(path, what);
   refuse_binary(bytes, path);
   const std::string name = lower_letters(encoding);
-  if (name == "utf-8" || name == "utf8" || name == "replace") refuse_utf16(bytes, path);
+  if (is_utf8(name) || name == "replace") refuse_utf16(bytes, path);
   text::Decoded decoded = text::decode(std::move(bytes), name, path.string());
   TextFile file{.text = std::move(decoded.text), .notes = {}};
   if (decoded.replaced > 0) {
@@ -99,6 +114,24 @@ TextFile read_text_file(const std::filesystem::path& path, std::string_view what
                               : fmt::format("{} bytes that are not UTF-8 were", decoded.replaced)));
   }
   return file;
+}
+
+OpenText::OpenText(const std::filesystem::path& path, std::string_view what, const std::string& encoding) {
+  if (is_utf8(lower_letters(encoding))) {
+    mapped_ = std::make_unique<MappedFile>(path, what);
+    if (is_gzip(mapped_->bytes())) mapped_.reset();
+  }
+  if (!mapped_) {
+    read_ = read_text_file(path, what, encoding);
+    text_ = read_.text;
+    return;
+  }
+  // Whoever looks at the text does not know that it is a file, so it is let go by the clock.
+  if (mapped_->bytes().size() > kLarge) keeper_ = std::jthread(let_go_regularly, mapped_.get());
+  refuse_binary(mapped_->bytes(), path);
+  refuse_utf16(mapped_->bytes(), path);
+  text::require_utf8(mapped_->bytes(), path.string());
+  text_ = text::without_byte_order_mark(mapped_->bytes());
 }
 
 }  // namespace syncopate::corpora

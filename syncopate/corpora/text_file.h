@@ -1,9 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
+
+#include "syncopate/base/file.h"
 
 namespace syncopate::corpora {
 
@@ -27,6 +31,22 @@ struct TextFile {
 /// archives, UTF-16 without its being named), with what to do. `what` names the file for the user ("table").
 TextFile read_text_file(const std::filesystem::path& path, std::string_view what,
                         const std::string& encoding);
+
+/// A text file that is only looked at: mapped into memory where its bytes are its text (UTF-8, not
+/// compressed), else read. The same texts, notes and errors as read_text_file's. What has been looked at of a
+/// large file does not stay in this process's memory.
+class OpenText {
+ public:
+  OpenText(const std::filesystem::path& path, std::string_view what, const std::string& encoding);
+  std::string_view text() const { return text_; }
+  const std::vector<std::string>& notes() const { return read_.notes; }
+
+ private:
+  std::unique_ptr<const MappedFile> mapped_;
+  TextFile read_;
+  std::string_view text_;
+  std::jthread keeper_;  ///< last: ends before the rest does
+};
 
 /// How to turn a Parquet file into one that can be read, as a part of a sentence.
 std::string parquet_advice(const std::filesystem::path& path);

@@ -1,7 +1,6 @@
 #include "syncopate/corpora/text_task.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -17,12 +16,18 @@ uint64_t stable_hash(std::string_view bytes) {
 
 std::vector<char> held_out(const std::vector<uint64_t>& keys, size_t count) {
   check(count <= keys.size(), "no more held out than there are");
-  std::vector<size_t> order(keys.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
   std::vector<char> held(keys.size(), 0);
-  for (size_t i = 0; i < count; ++i) held[order[i]] = 1;
+  if (count == 0) return held;
+  std::vector<uint64_t> sorted = keys;
+  const auto last = sorted.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(sorted.begin(), last, sorted.end());
+  const uint64_t largest = *last;
+  auto room = count - static_cast<size_t>(std::count_if(keys.begin(), keys.end(),
+                                                        [&](uint64_t key) { return key < largest; }));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    held[i] = keys[i] < largest || (keys[i] == largest && room > 0);
+    if (keys[i] == largest && room > 0) --room;
+  }
   return held;
 }
 

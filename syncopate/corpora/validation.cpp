@@ -12,7 +12,6 @@ namespace {
 
 /// Else the order would be that of the test splits which are held out by their hash.
 constexpr uint64_t kSalt = 0x7a11da7e;
-constexpr size_t kFewDocuments = 20;
 constexpr size_t kBlock = 4096;  // bytes
 
 /// A text in blocks of at most kBlock bytes, cut behind the last line end or space, else between characters.

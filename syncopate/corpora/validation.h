@@ -27,6 +27,9 @@ std::vector<Item> take_out(std::vector<Item>& items, const std::vector<char>& fl
   return taken;
 }
 
+/// A share of fewer documents would be a matter of luck.
+inline constexpr size_t kFewDocuments = 20;
+
 /// What hold_out_documents took. The counts are of documents, or of blocks before neighbours are joined.
 struct HeldOutDocuments {
   std::vector<std::string> documents;
@@ -34,9 +37,8 @@ struct HeldOutDocuments {
   size_t taken = 0, total = 0;
 };
 
-/// Holds out documents or, where they are so few that a share of them would be a matter of luck, blocks of
-/// their text; what is left of a document between two of those is a document of its own. Returns what is held
-/// out.
+/// Holds out documents or, where there are fewer than kFewDocuments, blocks of their text; what is left of a
+/// document between two of those is a document of its own. Returns what is held out.
 HeldOutDocuments hold_out_documents(std::vector<std::string>& documents, double share);
 
 }  // namespace syncopate::corpora

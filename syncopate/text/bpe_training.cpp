@@ -1,7 +1,7 @@
 #include "syncopate/text/bpe_training.h"
 
-#include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -17,21 +17,22 @@ namespace {
 // Runs this long are no words (rules of dashes, encoded files): joining within them teaches nothing.
 constexpr size_t kLongestWord = 100;
 
-/// Sorted, since everything after depends on the order.
-std::vector<std::pair<std::string_view, int64_t>> count_words(const std::vector<std::string_view>& texts) {
-  std::unordered_map<std::string_view, int64_t> counts;
-  for (const std::string_view text : texts) {
-    BpeWords words(text);
-    for (std::string_view word = words.next(); !word.empty(); word = words.next()) ++counts[word];
-  }
-  std::vector<std::pair<std::string_view, int64_t>> sorted(counts.begin(), counts.end());
-  std::sort(sorted.begin(), sorted.end());
-  return sorted;
-}
-
 }  // namespace
 
+void count_bpe_words(std::string_view text, WordCounts& counts) {
+  BpeWords words(text);
+  for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
+    if (word.size() <= kLongestWord) counts.add(word);
+  }
+}
+
 BpeTable train_bpe(const std::vector<std::string_view>& texts, const BpeOptions& options) {
+  WordCounts counts;
+  for (const std::string_view text : texts) count_bpe_words(text, counts);
+  return bpe_of_words(counts, options);
+}
+
+BpeTable bpe_of_words(const WordCounts& counts, const BpeOptions& options) {
   if (options.size < 257) {
     throw ConfigError("the vocabulary's size must be 257 or more (the 256 bytes and {}), got {}", kEndOfText,
                       options.size);
@@ -47,8 +48,8 @@ BpeTable train_bpe(const std::vector<std::string_view>& texts, const BpeOptions&
   for (const uint8_t byte : bpe_byte_order()) byte_ids[byte] = number_of(bpe_character(byte));
 
   std::vector<SpelledWord> words;
-  for (const auto& [word, count] : count_words(texts)) {
-    if (word.size() > kLongestWord) continue;
+  // Sorted, since everything after depends on the order.
+  for (const auto& [word, count] : std::map<std::string_view, int64_t>(counts.begin(), counts.end())) {
     SpelledWord spelled{.pieces = {}, .count = count};
     for (const char byte : word) spelled.pieces.push_back(byte_ids[static_cast<unsigned char>(byte)]);
     words.push_back(std::move(spelled));

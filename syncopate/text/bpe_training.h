@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "syncopate/text/bpe.h"
+#include "syncopate/text/word_counts.h"
 
 namespace syncopate::text {
 
@@ -18,5 +19,9 @@ struct BpeOptions {
 /// vocabulary, so the same texts and options give the same on every machine. Smaller than `size` when the
 /// texts offer no more. Throws ConfigError for a size under 257, DataError when the texts are empty.
 BpeTable train_bpe(const std::vector<std::string_view>& texts, const BpeOptions& options);
+
+/// Adds a text's words to what train_bpe learns from where the texts are not all at hand.
+void count_bpe_words(std::string_view text, WordCounts& counts);
+BpeTable bpe_of_words(const WordCounts& counts, const BpeOptions& options);
 
 }  // namespace syncopate::text

@@ -128,19 +128,28 @@ size_t first_not_utf8(std::string_view text) {
   return text.npos;
 }
 
+void require_utf8(std::string_view text, const std::string& file) {
+  refuse_zeros(text, file);  // first: other bytes of a binary file say less
+  if (const size_t wrong = first_not_utf8(text); wrong != text.npos) {
+    throw DataError(
+        "{} ({:#04x}) is not UTF-8; set encoding to what the file is in (windows-1252 and latin-1 are "
+        "common), or to replace, which puts U+FFFD in the place of such bytes and counts them",
+        place_of(text, wrong, file), static_cast<unsigned char>(text[wrong]));
+  }
+}
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
 Decoded decode(std::string bytes, const std::string& encoding, const std::string& file) {
   const std::string name = lower_letters(encoding);
   Decoded made;
   if (name == "replace") {
     made = replace_others(bytes);
   } else if (name == "utf-8" || name == "utf8") {
-    refuse_zeros(bytes, file);  // first: other bytes of a binary file say less
-    if (const size_t wrong = first_not_utf8(bytes); wrong != bytes.npos) {
-      throw DataError(
-          "{} ({:#04x}) is not UTF-8; set encoding to what the file is in (windows-1252 and latin-1 are "
-          "common), or to replace, which puts U+FFFD in the place of such bytes and counts them",
-          place_of(bytes, wrong, file), static_cast<unsigned char>(bytes[wrong]));
-    }
+    require_utf8(bytes, file);
     made.text = std::move(bytes);
   } else {
     made.text = Converter(name).run(bytes, file);

@@ -10,6 +10,12 @@ namespace syncopate::text {
 /// Where the first byte stands that is not UTF-8; npos where there is none.
 size_t first_not_utf8(std::string_view text);
 
+/// Throws DataError with `file`, line and byte where the text has bytes that are not UTF-8, or zeros.
+void require_utf8(std::string_view text, const std::string& file);
+
+/// The text without the byte order mark it may begin with.
+std::string_view without_byte_order_mark(std::string_view text);
+
 /// A file's bytes as UTF-8.
 struct Decoded {
   std::string text;

@@ -35,8 +35,8 @@ class Trainer {
     for (const std::string_view special : kSpecials) number_of(std::string(special));
   }
 
-  std::vector<std::string> run(const std::vector<std::string_view>& texts) {
-    take_characters(count_words(texts));
+  std::vector<std::string> run(const WordCounts& counted) {
+    take_characters({counted.begin(), counted.end()});  // sorted, since everything after depends on the order
     PairJoins joins(std::move(words_), options_.min_count);
     while (has_room()) {
       const auto pair = joins.take_best();
@@ -54,19 +54,6 @@ class Trainer {
     const auto [place, fresh] = numbers_.emplace(piece, static_cast<int32_t>(vocabulary_.size()));
     if (fresh) vocabulary_.push_back(piece);
     return place->second;
-  }
-
-  /// Sorted, since everything after depends on the order.
-  std::map<std::string, int64_t> count_words(const std::vector<std::string_view>& texts) const {
-    std::unordered_map<std::string, int64_t> counts;
-    std::string key;
-    const TextRules rules = rules_for(options_.lower_case);
-    const std::function<void(std::string_view)> count = [&](std::string_view word) {
-      key.assign(word);
-      ++counts[key];
-    };
-    for (const std::string_view text : texts) for_each_word(text, rules, count);
-    return {counts.begin(), counts.end()};
   }
 
   /// Puts the characters into the vocabulary, the most frequent ones if there is no room for all, and spells
@@ -108,13 +95,24 @@ class Trainer {
 
 }  // namespace
 
+void count_words(std::string_view text, const VocabularyOptions& options, WordCounts& counts) {
+  const std::function<void(std::string_view)> count = [&](std::string_view word) { counts.add(word); };
+  for_each_word(text, rules_for(options.lower_case), count);
+}
+
 std::vector<std::string> train_vocabulary(const std::vector<std::string_view>& texts,
                                           const VocabularyOptions& options) {
+  WordCounts counts;
+  for (const std::string_view text : texts) count_words(text, options, counts);
+  return vocabulary_of_words(counts, options);
+}
+
+std::vector<std::string> vocabulary_of_words(const WordCounts& counts, const VocabularyOptions& options) {
   if (options.size <= static_cast<int64_t>(std::size(kSpecials))) {
     throw ConfigError("the vocabulary's size must be more than the {} special words, got {}",
                       std::size(kSpecials), options.size);
   }
-  return Trainer(options).run(texts);
+  return Trainer(options).run(counts);
 }
 
 std::vector<std::string> load_vocabulary(const std::filesystem::path& path) {

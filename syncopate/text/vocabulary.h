@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/text/word_counts.h"
+
 namespace syncopate::text {
 
 struct VocabularyOptions {
@@ -21,6 +23,10 @@ struct VocabularyOptions {
 /// size without room for a character, DataError when the texts hold no words.
 std::vector<std::string> train_vocabulary(const std::vector<std::string_view>& texts,
                                           const VocabularyOptions& options);
+
+/// Adds a text's words to what train_vocabulary learns from where the texts are not all at hand.
+void count_words(std::string_view text, const VocabularyOptions& options, WordCounts& counts);
+std::vector<std::string> vocabulary_of_words(const WordCounts& counts, const VocabularyOptions& options);
 
 /// The lines of a vocab.txt; empty lines at its end are not words. Throws DataError when it cannot be read.
 std::vector<std::string> load_vocabulary(const std::filesystem::path& path);

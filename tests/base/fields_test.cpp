@@ -82,6 +82,20 @@ TEST(Checksum, DependsOnEveryBitAndOnTheOrder) {
   EXPECT_NE(checksum("a", 1), checksum("a", 2));
 }
 
+TEST(Checksum, PiecesGiveTheSameAsTheWhole) {
+  std::string bytes;
+  for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i * 7);
+  for (const size_t piece : {size_t{1}, size_t{31}, size_t{32}, size_t{33}, size_t{700}}) {
+    Checksum sum(9);
+    for (size_t at = 0; at < bytes.size(); at += piece) {
+      EXPECT_EQ(sum.value(), checksum(bytes.substr(0, at), 9)) << "a part, too";
+      sum.add(std::string_view(bytes).substr(at, piece));
+    }
+    EXPECT_EQ(sum.value(), checksum(bytes, 9)) << piece;
+    EXPECT_NE(sum.value(), checksum(bytes, 8)) << "the foil: another seed";
+  }
+}
+
 TEST(Rng, PermutationsAreCompleteAndDependOnTheSeed) {
   auto order = permutation(1000, 5);
   EXPECT_EQ(order, permutation(1000, 5));

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "syncopate/data/dataset.h"
+#include "syncopate/data/token_stream.h"
+#include "syncopate/data/tokens.h"
 #include "syncopate/text/bpe.h"
 
 namespace syncopate::data {
@@ -18,6 +21,11 @@ class CausalDataset : public Dataset {
   /// The last block may be short, but has 2 pieces at least. Throws ConfigError when `max_length` is less
   /// than 2.
   CausalDataset(std::span<const std::string> documents, const text::ByteBpe& tokenizer, int64_t max_length);
+  /// Of documents that are tokens already, by appender().
+  CausalDataset(std::shared_ptr<const Tokens> tokens, const text::ByteBpe& tokenizer, int64_t max_length);
+
+  /// How documents become one stream. The tokenizer must outlive it.
+  static MakeAppend appender(const text::ByteBpe& tokenizer);
 
   int64_t size() const override { return blocks_; }
 
@@ -26,10 +34,11 @@ class CausalDataset : public Dataset {
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
   uint64_t fingerprint() const override;
 
-  int64_t tokens() const { return static_cast<int64_t>(stream_.size()); }  ///< of all blocks
+  int64_t tokens() const { return size_; }  ///< of all blocks
 
  private:
-  std::vector<int32_t> stream_;
+  std::shared_ptr<const Tokens> tokens_;
+  int64_t size_;  ///< of these: how many are in blocks
   int64_t max_length_;
   int64_t blocks_ = 0;
   int64_t pad_;

@@ -9,7 +9,6 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/data/token_stream.h"
 
 namespace syncopate::data {
 namespace {
@@ -31,9 +30,27 @@ struct MaskedDataset::Choice {
   int32_t shown;
 };
 
+MakeAppend MaskedDataset::appender(const text::WordPiece& tokenizer) {
+  return [&tokenizer]() -> AppendDocument {
+    return [&tokenizer](std::string_view document, std::vector<int32_t>& into) {
+      const std::vector<int32_t> pieces = tokenizer.encode(document);
+      if (pieces.empty()) return;
+      into.insert(into.end(), pieces.begin(), pieces.end());
+      into.push_back(tokenizer.sep());
+    };
+  };
+}
+
 MaskedDataset::MaskedDataset(std::span<const std::string> documents, const text::WordPiece& tokenizer,
                              MaskOptions options)
+    : MaskedDataset(std::make_shared<MemoryTokens>(token_stream(documents, appender(tokenizer))), tokenizer,
+                    options) {}
+
+MaskedDataset::MaskedDataset(std::shared_ptr<const Tokens> tokens, const text::WordPiece& tokenizer,
+                             MaskOptions options)
     : options_(options),
+      tokens_(std::move(tokens)),
+      size_(std::max<int64_t>(0, tokens_->size() - 1)),  // [SEP] ends every block anyway
       special_(static_cast<size_t>(tokenizer.size()), 0),
       inner_(static_cast<size_t>(tokenizer.size()), 0),
       pad_(tokenizer.pad()),
@@ -49,28 +66,13 @@ MaskedDataset::MaskedDataset(std::span<const std::string> documents, const text:
     inner_[id] = word.size() > 2 && word.starts_with("##");
     if (special_[id] == 0) ordinary_.push_back(static_cast<int32_t>(id));
   }
-  stream_ = token_stream(documents, [&](std::span<const std::string> part, std::vector<int32_t>& into) {
-    for (const std::string& document : part) {
-      const std::vector<int32_t> pieces = tokenizer.encode(document);
-      if (pieces.empty()) continue;
-      into.insert(into.end(), pieces.begin(), pieces.end());
-      into.push_back(sep_);
-    }
-  });
-  if (!stream_.empty()) stream_.pop_back();  // [SEP] ends every block anyway
   const int64_t room = options.max_length - 2;
-  const auto pieces = static_cast<int64_t>(stream_.size());
-  if (pieces > room && pieces % room < kShortestLast)
-    stream_.resize(static_cast<size_t>(pieces - pieces % room));
-  blocks_ = (static_cast<int64_t>(stream_.size()) + room - 1) / room;
+  if (size_ > room && size_ % room < kShortestLast) size_ -= size_ % room;
+  blocks_ = (size_ + room - 1) / room;
 }
 
-std::span<const int32_t> MaskedDataset::block(int64_t id) const {
-  return block_of(stream_, options_.max_length - 2, id);
-}
-
-std::vector<MaskedDataset::Choice> MaskedDataset::choose(int64_t id, uint64_t draw) const {
-  const std::span<const int32_t> pieces = block(id);
+std::vector<MaskedDataset::Choice> MaskedDataset::choose(std::span<const int32_t> pieces, int64_t id,
+                                                         uint64_t draw) const {
   std::vector<Word> words;
   int64_t maskable = 0;
   for (int32_t i = 0; i < static_cast<int32_t>(pieces.size()); ++i) {
@@ -103,9 +105,10 @@ std::vector<MaskedDataset::Choice> MaskedDataset::choose(int64_t id, uint64_t dr
 }
 
 tensor::Batch MaskedDataset::collate(std::span<const int64_t> ids, uint64_t draw) const {
+  const int64_t room = options_.max_length - 2;
   tensor::Batch batch;
   const int64_t longest = start_texts(
-      ids, [this](int64_t id) { return static_cast<int64_t>(block(id).size()) + 2; }, batch);
+      ids, [&](int64_t id) { return block_size(size_, room, id) + 2; }, batch);
   const auto rows = static_cast<int64_t>(ids.size());
   const auto options = at::TensorOptions().dtype(at::kLong);
   at::Tensor input_ids = at::empty({rows, longest}, options);
@@ -113,7 +116,7 @@ tensor::Batch MaskedDataset::collate(std::span<const int64_t> ids, uint64_t draw
   std::vector<int64_t> masked, labels;
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t id = ids[static_cast<size_t>(row)];
-    const std::span<const int32_t> pieces = block(id);
+    const std::vector<int32_t> pieces = block_of(*tokens_, size_, room, id);
     int64_t* input_row = input_ids.data_ptr<int64_t>() + row * longest;
     int64_t* mask_row = mask.data_ptr<int64_t>() + row * longest;
     const auto padding = longest - static_cast<int64_t>(pieces.size()) - 2;
@@ -122,7 +125,7 @@ tensor::Batch MaskedDataset::collate(std::span<const int64_t> ids, uint64_t draw
     *end++ = sep_;
     std::fill_n(end, padding, int64_t{pad_});
     std::fill_n(std::fill_n(mask_row, pieces.size() + 2, int64_t{1}), padding, int64_t{0});
-    for (const Choice& choice : choose(id, draw)) {
+    for (const Choice& choice : choose(pieces, id, draw)) {
       const int64_t column = choice.place + 1;  // [CLS] comes first
       labels.push_back(input_row[column]);
       masked.push_back(row * longest + column);
@@ -138,7 +141,7 @@ tensor::Batch MaskedDataset::collate(std::span<const int64_t> ids, uint64_t draw
 }
 
 uint64_t MaskedDataset::fingerprint() const {
-  return checksum_of(std::vector<int64_t>{options_.max_length, blocks_}, checksum_of(stream_));
+  return checksum_of(std::vector<int64_t>{options_.max_length, blocks_}, tokens_->fingerprint(size_));
 }
 
 }  // namespace syncopate::data

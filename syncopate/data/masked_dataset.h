@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "syncopate/data/dataset.h"
+#include "syncopate/data/token_stream.h"
+#include "syncopate/data/tokens.h"
 #include "syncopate/text/wordpiece.h"
 
 namespace syncopate::data {
@@ -28,6 +31,11 @@ class MaskedDataset : public Dataset {
   /// a rate out of range or a `max_length` under 3.
   MaskedDataset(std::span<const std::string> documents, const text::WordPiece& tokenizer,
                 MaskOptions options);
+  /// Of documents that are tokens already, by appender().
+  MaskedDataset(std::shared_ptr<const Tokens> tokens, const text::WordPiece& tokenizer, MaskOptions options);
+
+  /// How documents become one stream. The tokenizer must outlive it.
+  static MakeAppend appender(const text::WordPiece& tokenizer);
 
   int64_t size() const override { return blocks_; }
 
@@ -37,18 +45,16 @@ class MaskedDataset : public Dataset {
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
   uint64_t fingerprint() const override;
 
-  int64_t tokens() const {
-    return static_cast<int64_t>(stream_.size());
-  }  ///< of all blocks, [CLS] and the
-     ///< last [SEP] of each apart
+  /// Of all blocks, [CLS] and the last [SEP] of each apart.
+  int64_t tokens() const { return size_; }
 
  private:
   struct Choice;
-  std::span<const int32_t> block(int64_t id) const;
-  std::vector<Choice> choose(int64_t id, uint64_t draw) const;
+  std::vector<Choice> choose(std::span<const int32_t> pieces, int64_t id, uint64_t draw) const;
 
   MaskOptions options_;
-  std::vector<int32_t> stream_;
+  std::shared_ptr<const Tokens> tokens_;
+  int64_t size_;  ///< of these: how many are in blocks
   int64_t blocks_ = 0;
   std::vector<char> special_;      ///< by word: never chosen
   std::vector<char> inner_;        ///< by word: continues the word before it

@@ -5,8 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "syncopate/base/error.h"
-
 namespace syncopate::data {
 namespace {
 
@@ -28,7 +26,7 @@ std::vector<size_t> even_parts(std::span<const std::string> documents, size_t by
 
 }  // namespace
 
-std::vector<int32_t> token_stream(std::span<const std::string> documents, const AppendPieces& append) {
+std::vector<int32_t> token_stream(std::span<const std::string> documents, const MakeAppend& make_append) {
   size_t bytes = 0;
   for (const std::string& document : documents) bytes += document.size();
   const size_t processors = std::max(1U, std::thread::hardware_concurrency());
@@ -38,7 +36,8 @@ std::vector<int32_t> token_stream(std::span<const std::string> documents, const 
   std::vector<std::exception_ptr> failures(parts);
   const auto work = [&](size_t part) {
     try {
-      append(documents.subspan(bounds[part], bounds[part + 1] - bounds[part]), streams[part]);
+      const AppendDocument append = make_append();
+      for (size_t i = bounds[part]; i < bounds[part + 1]; ++i) append(documents[i], streams[part]);
     } catch (...) {
       failures[part] = std::current_exception();
     }
@@ -58,13 +57,6 @@ std::vector<int32_t> token_stream(std::span<const std::string> documents, const 
   }
   whole.shrink_to_fit();
   return whole;
-}
-
-std::span<const int32_t> block_of(const std::vector<int32_t>& stream, int64_t length, int64_t index) {
-  const auto size = static_cast<int64_t>(stream.size());
-  check(index >= 0 && index * length < size, "an example's number is within its data set");
-  const int64_t begin = index * length;
-  return {stream.data() + begin, static_cast<size_t>(std::min(length, size - begin))};
 }
 
 }  // namespace syncopate::data

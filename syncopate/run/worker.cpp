@@ -148,6 +148,7 @@ class Worker {
     comm::Metered& group = part ? *part : world;
     choose_folder_together(group);
     membership_.status(-1, "loading");
+    spec_.task.auto_cache = (folder_.path.parent_path() / ".token-cache").string();
     tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
     if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
     data_hash_ = data_hash(setup);

@@ -106,7 +106,8 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
                          setting.starts_with("activation.");
   if (of_stages && spec.pipeline.stages < 2) return "--stages 2 or more";
   if (setting == "compute.graphs" && spec.compute.device == "cpu") return "--device cuda";
-  static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator"};
+  static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator",
+                                                 "task.cache"};
   if (holds(of_files, setting) && spec.task.data.empty() && spec.validation().path.empty()) return "--data";
   if (setting == "model.vocab_size") {
     if (!spec.model.vocab.empty()) return "a vocabulary that is built, not read from --vocab";

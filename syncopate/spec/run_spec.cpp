@@ -182,8 +182,8 @@ int64_t RunSpec::eval_batch() const {
 
 bool may_differ_between_ranks(const std::string& field) {
   static const std::set<std::string> free{
-      "task.data",       "model.init_from",        "model.vocab",   "comm.timeout", "comm.fault",
-      "compute.threads", "compute.loader_threads", "compute.device"};
+      "task.data",  "task.cache",      "model.init_from",        "model.vocab",   "comm.timeout",
+      "comm.fault", "compute.threads", "compute.loader_threads", "compute.device"};
   return free.contains(field);
 }
 
@@ -197,7 +197,7 @@ Change change_on_resume(const std::string& field) {
       "train.noise_scale",      "train.worker_evals", "network.name",
       "network.hosts",          "network.scale",      "pipeline.schedule",
       "activation.buffer",      "activation.eval",    "compute.recompute",
-      "compute.graphs"};
+      "compute.graphs",         "task.cache"};
   static const std::set<std::string> extends{"train.steps",      "train.epochs",  "train.patience",
                                              "train.time_limit", "model.dropout", "model.inner_dropout",
                                              "train.keep"};

@@ -34,8 +34,10 @@ struct RunSpec {
     double mask_rate = 0.15;
     bool whole_words = false;
     std::string documents = "auto";
+    std::string cache = "auto";
     int64_t stride = 128;
     bool augment = true;
+    std::string auto_cache;  ///< no setting: where a cache that is auto lies; empty: nowhere
     void describe(Fields& fields);
     ColumnSpec columns() const { return {text, text_pair, label, encoding, separator}; }
   } task;

@@ -39,8 +39,9 @@ const std::vector<TaskFamily>& task_families() {
        .takes_prompts = true,
        .drawn = "masked words",
        .answers_lines = true,
-       .settings = texts_and({"model.inner_dropout", "optim.label_smoothing", "task.text", "task.documents",
-                              "task.mask_rate", "task.whole_words", "task.encoding", "task.separator"}),
+       .settings =
+           texts_and({"model.inner_dropout", "optim.label_smoothing", "task.text", "task.documents",
+                      "task.mask_rate", "task.whole_words", "task.encoding", "task.separator", "task.cache"}),
        .answers = {"best", "seed"}},
       {.name = "questions",
        .tasks = {"squad", "definition-qa"},
@@ -57,7 +58,8 @@ const std::vector<TaskFamily>& task_families() {
        .eval_batch = 8,
        .takes_prompts = true,
        .answers_lines = true,
-       .settings = texts_and({"task.text", "task.documents", "task.encoding", "task.separator"}),
+       .settings =
+           texts_and({"task.text", "task.documents", "task.encoding", "task.separator", "task.cache"}),
        .answers = {"tokens", "temperature", "top-k", "top-p", "seed"}},
       {.name = "images",
        .tasks = {"cifar10", "idx"},

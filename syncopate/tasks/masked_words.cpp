@@ -1,6 +1,7 @@
 // mlm: documents, some of whose words are masked and asked for.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -8,9 +9,11 @@
 #include "syncopate/corpora/corpus.h"
 #include "syncopate/data/masked_dataset.h"
 #include "syncopate/tasks/language.h"
+#include "syncopate/tasks/language_texts.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/tasks/task_files.h"
 #include "syncopate/tasks/wordpiece_start.h"
+#include "syncopate/text/vocabulary.h"
 
 namespace syncopate::tasks {
 namespace {
@@ -52,10 +55,18 @@ std::string fill(nn::BertMaskedLm& model, const text::WordPiece& tokenizer, cons
 
 TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
-  corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), corpora::Purpose::kTrain);
-  const std::vector<std::string> validation = validation_of(corpus, spec);
-  const std::shared_ptr<text::WordPiece> tokenizer =
-      find_vocabulary(spec, start, views_of(corpus.train), group);
+  LanguageTexts texts(spec, group.rank() == 0);
+  const text::VocabularyOptions options{.size = spec.model.vocab_size};
+  const LanguageTexts::Learning learning{
+      .what = fmt::format("WordPiece of {} words", options.size),
+      .count = [&](std::string_view document,
+                   text::WordCounts& counts) { text::count_words(document, options, counts); },
+      .learn =
+          [&](const text::WordCounts& counts) {
+            return fmt::format("{}", fmt::join(text::vocabulary_of_words(counts, options), "\n"));
+          }};
+  const std::shared_ptr<text::WordPiece> tokenizer = find_vocabulary(
+      spec, start, [&](bool wanted) { return texts.vocabulary(learning, wanted); }, group);
   const int64_t max_length = spec.max_length();
   auto loaded = start_bert<nn::BertMaskedLm>(spec, start, *tokenizer, max_length, 2);
   nn::BertMaskedLm& model = *loaded.model;
@@ -63,16 +74,23 @@ TaskSetup make_masked_words(const spec::RunSpec& spec, comm::Group& group) {
                                 .rate = spec.task.mask_rate,
                                 .whole_words = spec.task.whole_words,
                                 .seed = static_cast<uint64_t>(spec.train.seed)};
+  const text::TextRules& rules = tokenizer->rules();
+  const data::CachedTokens tokens =
+      texts.tokens(fmt::format("WordPiece {} {:d}{:d}{:d}", fingerprint_of(tokenizer->words()),
+                               rules.lower_case, rules.strip_accents, rules.split_cjk),
+                   tokenizer->size(), data::MaskedDataset::appender(*tokenizer));
+  const auto dataset = [&](const std::shared_ptr<const data::Tokens>& split) {
+    return std::make_shared<data::MaskedDataset>(split, *tokenizer, masks);
+  };
   TaskSetup made;
   made.notes = std::move(loaded.notes);
-  made.notes.insert(made.notes.end(), corpus.notes.begin(), corpus.notes.end());
-  made.train = limited(std::make_shared<data::MaskedDataset>(corpus.train, *tokenizer, masks), spec);
-  made.test = sampled(std::make_shared<data::MaskedDataset>(corpus.test, *tokenizer, masks), spec);
+  made.notes.insert(made.notes.end(), tokens.notes.begin(), tokens.notes.end());
+  made.train = limited(dataset(tokens.train), spec);
+  made.test = sampled(dataset(tokens.test), spec);
   made.model = std::move(loaded.model);
   made.metric = train::perplexity(false);
-  if (!validation.empty()) {
-    made.validation =
-        limited_validation(std::make_shared<data::MaskedDataset>(validation, *tokenizer, masks), spec);
+  if (tokens.validation) {
+    made.validation = limited_validation(dataset(tokens.validation), spec);
     made.validation_metric = made.metric;
   }
   set_vocabulary(made, model, tokenizer, max_length);

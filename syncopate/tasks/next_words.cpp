@@ -13,6 +13,7 @@
 #include "syncopate/nn/gpt/gpt_folder.h"
 #include "syncopate/nn/model_folder.h"
 #include "syncopate/tasks/language.h"
+#include "syncopate/tasks/language_texts.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/tasks/task_files.h"
 #include "syncopate/text/bpe.h"
@@ -29,17 +30,30 @@ text::ByteBpe pieces_of(const std::string& folder) {
 }
 
 /// --vocab, the start folder's, or one built from the texts by rank 0 for all. Collective.
-text::ByteBpe find_pieces(const spec::RunSpec& spec, const Start& start,
-                          const std::vector<std::string>& documents, comm::Group& group) {
+text::ByteBpe find_pieces(const spec::RunSpec& spec, const Start& start, LanguageTexts& texts,
+                          comm::Group& group) {
   if (!spec.model.vocab.empty()) return text::ByteBpe::load(spec.model.vocab);
   if (!start.folder.empty()) return pieces_of(start.folder);
-  nlohmann::json shared;
-  if (group.rank() == 0) {
-    const text::BpeTable table = text::train_bpe(views_of(documents), {.size = spec.model.vocab_size});
-    shared = {{"words", table.words}, {"merges", table.merges}};
-  }
-  shared = nlohmann::json::parse(comm::broadcast_text(group, group.rank() == 0 ? shared.dump() : "", 0));
+  const text::BpeOptions options{.size = spec.model.vocab_size};
+  const LanguageTexts::Learning learning{
+      .what = fmt::format("byte-level BPE of {} words", options.size),
+      .count = [](std::string_view document,
+                  text::WordCounts& counts) { text::count_bpe_words(document, counts); },
+      .learn =
+          [&](const text::WordCounts& counts) {
+            const text::BpeTable table = text::bpe_of_words(counts, options);
+            return nlohmann::json{{"words", table.words}, {"merges", table.merges}}.dump();
+          }};
+  const nlohmann::json shared =
+      nlohmann::json::parse(comm::broadcast_text(group, texts.vocabulary(learning, group.rank() == 0), 0));
   return text::ByteBpe({.words = shared.at("words"), .merges = shared.at("merges")});
+}
+
+/// All that decides what texts become.
+std::string what_of(const text::ByteBpe& pieces) {
+  std::vector<std::string> merges;
+  for (const auto& [left, right] : pieces.table().merges) merges.push_back(left + " " + right);
+  return fmt::format("byte-level BPE {} {}", fingerprint_of(pieces.table().words), fingerprint_of(merges));
 }
 
 void require_pieces_fit(const text::ByteBpe& pieces, const nn::GptConfig& config, const std::string& folder) {
@@ -57,9 +71,8 @@ TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
     throw ConfigError("--label-smoothing does nothing for clm; leave it out");
   }
   const Start start = find_start(spec);
-  corpora::Corpus corpus = corpora::load_corpus(corpus_of(spec), corpora::Purpose::kTrain);
-  const std::vector<std::string> validation = validation_of(corpus, spec);
-  const auto pieces = std::make_shared<text::ByteBpe>(find_pieces(spec, start, corpus.train, group));
+  LanguageTexts texts(spec, group.rank() == 0);
+  const auto pieces = std::make_shared<text::ByteBpe>(find_pieces(spec, start, texts, group));
   const int64_t max_length = spec.max_length();
   TaskSetup made;
   std::unique_ptr<nn::Gpt> owned;
@@ -83,14 +96,18 @@ TaskSetup make_next_words(const spec::RunSpec& spec, comm::Group& group) {
   }
   nn::Gpt& model = *owned;
   model.set_dropout(spec.model.dropout);
-  made.notes.insert(made.notes.end(), corpus.notes.begin(), corpus.notes.end());
-  made.train = limited(std::make_shared<data::CausalDataset>(corpus.train, *pieces, max_length), spec);
-  made.test = sampled(std::make_shared<data::CausalDataset>(corpus.test, *pieces, max_length), spec);
+  const data::CachedTokens tokens =
+      texts.tokens(what_of(*pieces), pieces->size(), data::CausalDataset::appender(*pieces));
+  const auto dataset = [&](const std::shared_ptr<const data::Tokens>& split) {
+    return std::make_shared<data::CausalDataset>(split, *pieces, max_length);
+  };
+  made.notes.insert(made.notes.end(), tokens.notes.begin(), tokens.notes.end());
+  made.train = limited(dataset(tokens.train), spec);
+  made.test = sampled(dataset(tokens.test), spec);
   made.model = std::move(owned);
   made.metric = train::perplexity(true);
-  if (!validation.empty()) {
-    made.validation =
-        limited_validation(std::make_shared<data::CausalDataset>(validation, *pieces, max_length), spec);
+  if (tokens.validation) {
+    made.validation = limited_validation(dataset(tokens.validation), spec);
     made.validation_metric = made.metric;
   }
   made.save = [&model, pieces, max_length](const std::filesystem::path& folder) {

@@ -15,15 +15,20 @@ namespace syncopate::tasks {
 std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, const Start& start,
                                                  const std::vector<std::string_view>& texts,
                                                  comm::Group& group) {
+  const LearnVocabulary learn = [&](bool wanted) -> std::string {
+    if (!wanted) return "";
+    return fmt::format("{}", fmt::join(text::train_vocabulary(texts, {.size = spec.model.vocab_size}), "\n"));
+  };
+  return find_vocabulary(spec, start, learn, group);
+}
+
+std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, const Start& start,
+                                                 const LearnVocabulary& learn, comm::Group& group) {
   if (!spec.model.vocab.empty())
     return std::make_unique<text::WordPiece>(text::WordPiece::load(spec.model.vocab));
   if (!start.folder.empty())
     return std::make_unique<text::WordPiece>(text::WordPiece::load(vocabulary_of(start.folder)));
-  std::string text;
-  if (group.rank() == 0) {
-    text = fmt::format("{}", fmt::join(text::train_vocabulary(texts, {.size = spec.model.vocab_size}), "\n"));
-  }
-  text = comm::broadcast_text(group, text, 0);
+  const std::string text = comm::broadcast_text(group, learn(group.rank() == 0), 0);
   std::vector<std::string> words;
   for (const std::string_view word : split(text, '\n')) words.emplace_back(word);
   return std::make_unique<text::WordPiece>(std::move(words), text::rules_for(true));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@ namespace syncopate::tasks {
 std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, const Start& start,
                                                  const std::vector<std::string_view>& texts,
                                                  comm::Group& group);
+
+/// The same where the words to build it from are not at hand as texts. `learn` gives the words, one a line,
+/// where it is told that they are wanted: by rank 0; it is called on all ranks, which may let them wait.
+using LearnVocabulary = std::function<std::string(bool wanted)>;
+std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, const Start& start,
+                                                 const LearnVocabulary& learn, comm::Group& group);
 
 /// The vocab.txt of a BERT's folder, else its tokenizer.json; throws DataError when there is none or the
 /// model is of another kind.

@@ -47,7 +47,7 @@ TEST(CausalDataset, DropsBlocksOfASingleToken) {
   EXPECT_EQ(CausalDataset(texts, bytes_only(), 3).size(), 2) << "7 = 3 + 3 + 1";
   EXPECT_EQ(CausalDataset(texts, bytes_only(), 5).size(), 2) << "7 = 5 + 2";
   EXPECT_EQ(CausalDataset(std::vector<std::string>{""}, bytes_only(), 5).size(), 0);
-  EXPECT_EQ(CausalDataset({}, bytes_only(), 5).size(), 0);
+  EXPECT_EQ(CausalDataset(std::vector<std::string>{}, bytes_only(), 5).size(), 0);
   EXPECT_THROW(CausalDataset(texts, bytes_only(), 1), ConfigError);
 }
 

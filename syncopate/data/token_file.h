@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "syncopate/base/file.h"
+#include "syncopate/base/hash.h"
+#include "syncopate/data/tokens.h"
+
+// A stream of pieces in a file: a page with its size and checksums, then the pieces, 2 bytes each where the
+// vocabulary's numbers fit into them, else 4. In this machine's byte order.
+namespace syncopate::data {
+
+/// Writes such a file piece by piece. Failures (a full disk) are std::system_error. One that was not finished
+/// is no token file.
+class TokenFileWriter {
+ public:
+  TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary);
+  ~TokenFileWriter();
+  TokenFileWriter(const TokenFileWriter&) = delete;
+  TokenFileWriter& operator=(const TokenFileWriter&) = delete;
+
+  void append(std::span<const int32_t> pieces);
+  void finish();
+
+ private:
+  void write(const char* bytes, size_t size);
+  void flush();
+
+  int fd_;
+  size_t width_;
+  int64_t count_ = 0;
+  std::vector<char> buffer_;   ///< not yet written
+  Checksum content_;           ///< of the bytes
+  Checksum numbers_;           ///< of the pieces as int32, save the last ones
+  std::vector<int32_t> last_;  ///< kMostDropped of them, fewer where there are not more
+};
+
+/// Such a file, mapped: its pages are shared by all who read it, and do not pile up in this process's memory.
+class TokenFile : public Tokens {
+ public:
+  /// Nothing where there is no such file, or one that is not whole by its size and first page.
+  static std::shared_ptr<const TokenFile> open(const std::filesystem::path& path);
+
+  /// Reads all of it: whether that is what was written.
+  bool sound() const;
+
+  int64_t size() const override { return header_.count; }
+  void read(int64_t begin, std::span<int32_t> into) const override;
+  uint64_t fingerprint(int64_t count) const override;
+
+  /// The first page.
+  struct Header {
+    uint64_t format;
+    int64_t width;  ///< bytes of a piece
+    int64_t count;
+    uint64_t content;                             ///< checksum of the pieces' bytes
+    uint64_t prefixes[Tokens::kMostDropped + 1];  ///< [k]: fingerprint without the last k pieces
+    uint64_t own;                                 ///< checksum of what stands before
+  };
+
+  TokenFile(const std::filesystem::path& path, const Header& header);  ///< for open()
+
+ private:
+  const MappedFile file_;
+  const Header header_;
+  mutable std::atomic<uint32_t> reads_ = 0;  ///< since pages were let go
+};
+
+}  // namespace syncopate::data

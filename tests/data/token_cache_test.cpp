@@ -1,0 +1,283 @@
+#include "syncopate/data/token_cache.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "syncopate/base/error.h"
+#include "syncopate/corpora/corpus.h"
+#include "syncopate/data/causal_dataset.h"
+#include "syncopate/data/file_hashes.h"
+#include "syncopate/data/masked_dataset.h"
+#include "syncopate/data/token_file.h"
+#include "syncopate/text/bpe_training.h"
+#include "syncopate/text/vocabulary.h"
+#include "tests/support/child.h"
+#include "tests/support/support.h"
+
+namespace syncopate::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Ids = std::vector<int64_t>;
+using test::write_text;
+
+const text::ByteBpe& bpe() {
+  static const text::ByteBpe kBpe(text::train_bpe({"the cat and the hat and the dog"}, {.size = 280}));
+  return kBpe;
+}
+
+std::string some_lines(int count, int seed = 0) {
+  const std::vector<std::string> words{"the", "cat", "and", "hat", "dog", "café", "runs", "away"};
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    for (int w = 0; w < 3 + i % 9; ++w)
+      text += words[static_cast<size_t>(i * 31 + w * w * 7 + i / 5 + seed) % words.size()] + " ";
+    text += std::to_string(i) + "\n";
+  }
+  return text;
+}
+
+TokenCache cache_of(const fs::path& folder, const fs::path& data, double share = 0) {
+  return {folder,
+          {.source = {.path = data},
+           .validation = {.share = share, .path = {}},
+           .look = [](corpora::CorpusReader& reader) { return reader.notes(); }},
+          {}};
+}
+
+CachedTokens tokens_of(const fs::path& folder, const fs::path& data, double share = 0) {
+  return cache_of(folder, data, share).tokens("bpe", bpe().size(), CausalDataset::appender(bpe()));
+}
+
+std::vector<int32_t> all_of(const Tokens& tokens) {
+  std::vector<int32_t> pieces(static_cast<size_t>(tokens.size()));
+  tokens.read(0, pieces);
+  return pieces;
+}
+
+/// The folders of tokens in a cache.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) found.push_back(entry.path());
+  }
+  return found;
+}
+
+bool says(const CachedTokens& tokens, const std::string& part) {
+  return std::any_of(tokens.notes.begin(), tokens.notes.end(),
+                     [&](const std::string& note) { return note.find(part) != note.npos; });
+}
+
+void flip_a_bit(const fs::path& path, std::streamoff at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const char byte = static_cast<char>(file.get() ^ 4);
+  file.seekp(at);
+  file.put(byte);
+}
+
+class TokenCacheFiles : public testing::Test {
+ protected:
+  void SetUp() override { write_text(data_, some_lines(500)); }
+  test::TempDir folder_;
+  fs::path data_ = folder_ / "data.txt", cache_ = folder_ / "cache";
+};
+
+TEST_F(TokenCacheFiles, HoldTheTokensThatMemoryHolds) {
+  for (const double share : {0.0, 0.1}) {
+    corpora::Corpus corpus = corpora::load_corpus({.path = data_}, corpora::Purpose::kTrain);
+    std::vector<std::string> held;
+    if (share > 0) held = corpora::hold_out_documents(corpus.train, share).documents;
+    const CachedTokens first = tokens_of(cache_, data_, share), second = tokens_of(cache_, data_, share);
+    EXPECT_TRUE(says(first, "tokens kept in ")) << share;
+    EXPECT_TRUE(says(second, "tokens read from ")) << share;
+    EXPECT_TRUE(says(second, "held out as the test split")) << "what the corpus said is said again";
+    for (const CachedTokens& found : {first, second}) {
+      const auto expect_same = [&](const Tokens& tokens, const std::vector<std::string>& documents) {
+        const std::vector<int32_t> expected = token_stream(documents, CausalDataset::appender(bpe()));
+        EXPECT_EQ(all_of(tokens), expected);
+        const MemoryTokens memory(expected);
+        for (int64_t k = 0; k <= std::min(Tokens::kMostDropped, tokens.size()); ++k)
+          EXPECT_EQ(tokens.fingerprint(tokens.size() - k), memory.fingerprint(tokens.size() - k)) << k;
+        EXPECT_TRUE(expected.empty() ||
+                    memory.fingerprint(tokens.size() - 1) != memory.fingerprint(tokens.size()))
+            << "the foil";
+      };
+      expect_same(*found.train, corpus.train);
+      expect_same(*found.test, corpus.test);
+      expect_same(*found.validation, held);
+    }
+  }
+  EXPECT_EQ(entries_of(cache_).size(), 2U) << "another share, other tokens";
+}
+
+TEST_F(TokenCacheFiles, GiveTheSameBatchesAndFingerprints) {
+  const corpora::Corpus corpus = corpora::load_corpus({.path = data_}, corpora::Purpose::kTrain);
+  const CachedTokens found = tokens_of(cache_, data_);
+  for (const int64_t length : {5, 16, 61, 64}) {
+    const CausalDataset memory(corpus.train, bpe(), length), file(found.train, bpe(), length);
+    ASSERT_EQ(memory.size(), file.size());
+    EXPECT_EQ(memory.fingerprint(), file.fingerprint()) << length;
+    const Ids ids{3, 0, memory.size() - 1};
+    EXPECT_TRUE(at::equal(memory.collate(ids, 1).at("labels"), file.collate(ids, 1).at("labels")));
+    EXPECT_FALSE(at::equal(memory.collate(ids, 1).at("labels"),
+                           file.collate(Ids{3, 1, memory.size() - 1}, 1).at("labels")))
+        << "the foil";
+  }
+  const text::WordPiece words(text::train_vocabulary({some_lines(500)}, {.size = 100}),
+                              text::rules_for(true));
+  const CachedTokens pieces =
+      cache_of(cache_, data_).tokens("words", words.size(), MaskedDataset::appender(words));
+  for (const int64_t length : {7, 32, 50}) {
+    const MaskedDataset memory(corpus.train, words, {.max_length = length, .seed = 3}),
+        file(pieces.train, words, {.max_length = length, .seed = 3});
+    ASSERT_EQ(memory.size(), file.size());
+    EXPECT_EQ(memory.fingerprint(), file.fingerprint()) << length;
+    const Ids ids{2, memory.size() - 1, 1};
+    for (const char* field : {"input_ids", "masked", "labels"})
+      EXPECT_TRUE(at::equal(memory.collate(ids, 4).at(field), file.collate(ids, 4).at(field))) << field;
+    EXPECT_FALSE(at::equal(memory.collate(ids, 4).at("input_ids"), file.collate(ids, 5).at("input_ids")))
+        << "the foil: another draw";
+  }
+}
+
+TEST_F(TokenCacheFiles, TakeTwoBytesAPieceWhereTheyDo) {
+  const std::vector<int32_t> pieces{0, 1, 65535, 7}, large{0, 65536, 2147483647};
+  for (const auto& [given, size] : {std::pair{pieces, int64_t{65536}}, std::pair{large, int64_t{1} << 31}}) {
+    const fs::path path = folder_ / std::to_string(size);
+    TokenFileWriter writer(path, size);
+    writer.append(given);
+    writer.finish();
+    const auto file = TokenFile::open(path);
+    ASSERT_TRUE(file);
+    EXPECT_TRUE(file->sound());
+    EXPECT_EQ(all_of(*file), given);
+    EXPECT_EQ(fs::file_size(path), 4096 + given.size() * (size > 65536 ? 4 : 2));
+  }
+  TokenFileWriter writer(folder_ / "narrow", 65536);
+  EXPECT_THROW(writer.append(large), InternalError);
+  EXPECT_FALSE(TokenFile::open(folder_ / "narrow")) << "not finished";
+}
+
+TEST_F(TokenCacheFiles, ThatAreDamagedAreMadeAgain) {
+  const std::vector<int32_t> sound = all_of(*tokens_of(cache_, data_).train);
+  const fs::path entry = entries_of(cache_).at(0), file = entry / "train.tokens";
+  const auto expect_remade = [&](const std::string& what) {
+    const CachedTokens again = tokens_of(cache_, data_);
+    EXPECT_TRUE(says(again, "was damaged and has been made again")) << what;
+    EXPECT_EQ(all_of(*again.train), sound) << what;
+    EXPECT_FALSE(says(tokens_of(cache_, data_), "damaged")) << what;
+  };
+  flip_a_bit(file, 5001);
+  expect_remade("a bit of the pieces");
+  flip_a_bit(file, 17);
+  expect_remade("a bit of the first page");
+  fs::resize_file(file, fs::file_size(file) - 2);
+  expect_remade("cut short");
+  fs::remove(entry / "test.tokens");
+  expect_remade("a file is missing");
+  write_text(entry / "corpus.json", "{}");
+  expect_remade("the notes");
+  fs::rename(entry, entry.string() + ".writing");
+  const CachedTokens fresh = tokens_of(cache_, data_);
+  EXPECT_TRUE(says(fresh, "tokens kept in ")) << "half-written: as if nothing were there";
+  EXPECT_EQ(entries_of(cache_).size(), 1U) << "and what was left is gone";
+}
+
+TEST_F(TokenCacheFiles, FollowTheContentOfTheData) {
+  const std::vector<int32_t> before = all_of(*tokens_of(cache_, data_).train);
+  const auto size = fs::file_size(data_);
+  const auto time = fs::last_write_time(data_);
+  std::string text = test::read_text(data_);
+  std::swap(text[0], text[4]);
+  write_text(data_, text);
+  fs::last_write_time(data_, time);
+  ASSERT_EQ(fs::file_size(data_), size) << "neither size nor time tell";
+  EXPECT_NE(all_of(*tokens_of(cache_, data_).train), before);
+  EXPECT_EQ(entries_of(cache_).size(), 2U);
+  std::swap(text[0], text[4]);
+  write_text(data_, text);
+  EXPECT_EQ(all_of(*tokens_of(cache_, data_).train), before);
+  EXPECT_EQ(entries_of(cache_).size(), 2U) << "known from before";
+}
+
+TEST_F(TokenCacheFiles, AreReadOnceTheirContentIsKnown) {
+  const fs::path book = folder_ / "book";
+  time_t now = std::time(nullptr);
+  const auto hash = [&] { return hashes_of({data_}, book, now).at(0); };
+  const std::string fresh = hash();
+  EXPECT_EQ(test::read_text(book).find(stamp_of(data_)), std::string::npos) << "changed a moment ago";
+  now += 60;
+  EXPECT_EQ(hash(), fresh);
+  ASSERT_NE(test::read_text(book).find(stamp_of(data_)), std::string::npos);
+  std::string text = test::read_text(book);
+  text.replace(text.find(fresh), fresh.size(), std::string("known"));
+  write_text(book, text);
+  EXPECT_EQ(hash(), "known") << "by its stamp alone";
+  write_text(data_, "other\n");
+  EXPECT_NE(hash(), "known");
+  EXPECT_NE(hash(), fresh);
+}
+
+TEST_F(TokenCacheFiles, KeepVocabularies) {
+  int learned = 0;
+  const auto vocabulary = [&](const std::string& what) {
+    return cache_of(cache_, data_).vocabulary(what, [&](corpora::CorpusReader& reader) {
+      size_t bytes = 0;
+      reader.read([&](const corpora::DocumentBatch& batch) { bytes += batch.text.size(); });
+      return what + std::to_string(bytes) + "-" + std::to_string(++learned);
+    });
+  };
+  const std::string first = vocabulary("a");
+  EXPECT_EQ(vocabulary("a"), first);
+  EXPECT_NE(vocabulary("b"), first) << "the foil";
+  EXPECT_EQ(learned, 2);
+  for (const auto& entry : fs::directory_iterator(cache_)) {
+    if (entry.path().extension() == ".vocabulary") flip_a_bit(entry.path(), 20);
+  }
+  EXPECT_EQ(vocabulary("a").substr(0, first.size() - 1), first.substr(0, first.size() - 1));
+  EXPECT_EQ(learned, 3) << "damaged: learned again";
+}
+
+TEST(TokenCacheChild, DISABLED_Main) {
+  const fs::path folder = test::variable("SYNCOPATE_TEST_FOLDER");
+  const CachedTokens found = tokens_of(folder / "cache", folder / "data.txt");
+  EXPECT_EQ(found.train->fingerprint(found.train->size()),
+            std::stoull(test::variable("SYNCOPATE_TEST_FINGERPRINT")));
+  if (says(found, "tokens kept in ")) write_text(folder / ("made-by-" + std::to_string(::getpid())), "");
+}
+
+TEST_F(TokenCacheFiles, AreMadeOnceByProcessesThatBeginTogether) {
+  write_text(data_, some_lines(20000));
+  const CachedTokens other = tokens_of(folder_ / "other", data_);
+  const test::Variables variables{
+      {"SYNCOPATE_TEST_FOLDER", folder_.path().string()},
+      {"SYNCOPATE_TEST_FINGERPRINT", std::to_string(other.train->fingerprint(other.train->size()))}};
+  std::vector<std::unique_ptr<test::Child>> children;
+  for (int i = 0; i < 3; ++i) children.push_back(std::make_unique<test::Child>("TokenCacheChild", variables));
+  for (const auto& child : children) EXPECT_EQ(child->wait(), 0);
+  int makers = 0;
+  for (const auto& entry : fs::directory_iterator(folder_.path()))
+    makers += entry.path().filename().string().starts_with("made-by-");
+  EXPECT_EQ(makers, 1);
+  EXPECT_EQ(entries_of(cache_).size(), 1U);
+}
+
+TEST_F(TokenCacheFiles, SayWhyTheyCannotBeMade) {
+  write_text(folder_ / "file", "");
+  EXPECT_THROW(tokens_of(folder_ / "file/cache", data_), CacheUnavailable);
+  EXPECT_THROW(tokens_of(folder_ / "file", data_), CacheUnavailable);
+  EXPECT_THROW(tokens_of("/proc/cache", data_), CacheUnavailable);
+  EXPECT_THROW(tokens_of(cache_, folder_ / "absent"), DataError);
+  write_text(data_, "a single document\n");
+  EXPECT_THROW(tokens_of(cache_, data_), DataError);
+  EXPECT_TRUE(entries_of(cache_).empty()) << "nothing half-written";
+}
+
+}  // namespace
+}  // namespace syncopate::data

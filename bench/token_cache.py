@@ -4,11 +4,12 @@
     bench/token_cache.py --texts FOLDER --vocab VOCAB.TXT --bpe FOLDER [--megabytes 2000] [--workers 4] [--steps 60]
                          [--work FOLDER] [--out report.md]
 
-Makes a text of so many megabytes (and one of an eighth of it) from the .txt files of --texts, repeated with changes, so that no
+Makes a text of so many megabytes (and one of a fortieth of it) from the .txt files of --texts, repeated with changes, so that no
 document comes twice. Trains bert-tiny (mlm) and gpt-tiny (clm) on it by --cache: first start, second start, and the same with
 task.cache=off on the smaller text; and on a text of a few kilobytes, which shows what the model alone needs. Prints for each
 
-  start      seconds from the command to the line that says what is trained on, and megabytes of text per second of it
+  start      seconds from the command to the line that says what is trained on, megabytes of text per second of it, and the
+             seconds of processors that all workers took for it: what counts on a machine that does other things as well
   memory     the most that a worker has resident while it trains, and at all (making tokens included); above the model's
   data       the share of a step that waits for data
 """
@@ -59,6 +60,12 @@ def memory_of(pid):
     return {name: int(value) * 1024 for name, value in found.items()}
 
 
+def cpu_of(pid):
+    """Seconds of processors that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def workers_of(folder):
     """Processes of a run, the launcher apart."""
     found = []
@@ -93,16 +100,18 @@ def train(args, task, data, cache, name):
 
     listener = threading.Thread(target=listen)
     listener.start()
-    most = {}
+    most, cpu = {}, {}
     while process.poll() is None:
         for pid in workers_of(out):
             try:
-                now = memory_of(pid)
+                now, taken = memory_of(pid), cpu_of(pid)
             except OSError:
                 continue
             kept = most.setdefault(pid, {"training": 0, "anonymous": 0, "ever": 0})
             kept["ever"] = max(kept["ever"], now.get("VmHWM", 0))
-            if ready:
+            if not ready:
+                cpu[pid] = taken
+            else:
                 kept["training"] = max(kept["training"], now.get("VmRSS", 0))
                 kept["anonymous"] = max(kept["anonymous"], now.get("RssAnon", 0))
         time.sleep(0.05)
@@ -112,7 +121,7 @@ def train(args, task, data, cache, name):
     result = result_of(out)
     if not most:
         sys.exit("no worker's memory was seen")
-    return {"start": ready[0], "data": result["data_ms"] / result["ms_per_iteration"], "loss": (out / "loss_0.txt").read_text(),
+    return {"start": ready[0], "data": result["data_ms"] / result["ms_per_iteration"], "cpu": sum(cpu.values()), "loss": (out / "loss_0.txt").read_text(),
             **{key: max(kept[key] for kept in most.values()) for key in ("training", "anonymous", "ever")}}
 
 
@@ -128,13 +137,14 @@ def measure(args, task, texts, lines):
             ("second start", large, train(args, task, large, cache, "second")),
             ("second start, again", large, train(args, task, large, cache, "third"))]
     lines += [f"**{task}**, {args.workers} workers, {args.steps} steps", ""]
-    lines += heading("run", "text, MB", "start, s", "over the model's, s", "text, MB/s", "memory, training, MB", "above the model's",
+    lines += heading("run", "text, MB", "start, s", "over the model's, s", "text, MB/s", "processors, s", "MB per second of two processors", "memory, training, MB", "above the model's",
                      "at most ever, MB", "above the model's", "waits for data")
     for what, data, found in rows:
         megabytes = data.stat().st_size / 1e6
-        over = found["start"] - tiny["start"]
+        over, cpu = found["start"] - tiny["start"], found["cpu"] - tiny["cpu"]
         lines.append(row(what, f"{megabytes:.0f}", f"{found['start']:.2f}", f"{over:.2f}",
-                         f"{megabytes / over:.0f}" if over > 0.5 else "–", f"{found['training'] / 1e6:.0f}",
+                         f"{megabytes / over:.0f}" if over > 1 else "–", f"{found['cpu']:.1f}",
+                         f"{2 * megabytes / cpu:.0f}" if cpu > 1 else "–", f"{found['training'] / 1e6:.0f}",
                          f"{(found['training'] - tiny['training']) / 1e6:.0f}", f"{found['ever'] / 1e6:.0f}",
                          f"{(found['ever'] - tiny['ever']) / 1e6:.0f}", f"{100 * found['data']:.2f} %"))
     same = rows[2][2]["loss"] == plain["loss"]
@@ -161,7 +171,7 @@ def main():
     args.work.mkdir(parents=True, exist_ok=True)
     sources = sorted(args.texts.glob("*.txt"))
     texts = [args.work / f"{name}.txt" for name in ("tiny", "medium", "large")]
-    for path, megabytes in zip(texts, (0.05, args.megabytes / 8, args.megabytes)):
+    for path, megabytes in zip(texts, (0.05, args.megabytes / 40, args.megabytes)):
         if not path.exists() or abs(path.stat().st_size / 1e6 - megabytes) > 1:
             write_text(sources, path, megabytes)
     lines = [f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at the start.", ""]

@@ -15,17 +15,23 @@ namespace {
 /// Calls `use` for each line of `text`, without its end, until it returns false; one after the last line
 /// break counts if not empty.
 template <typename Use>
-void for_each_line(std::string_view text, const Use& use) {
+void for_each_line(std::string_view text, const LookedAt& looked_at, const Use& use) {
+  size_t since = 0;  // bytes
   while (!text.empty()) {
     const size_t end = text.find('\n');
     if (!use(text.substr(0, end)) || end == text.npos) return;
     text.remove_prefix(end + 1);
+    since += end + 1;
+    if (looked_at && since >= kPortion) {
+      looked_at();
+      since = 0;
+    }
   }
 }
 
-bool has_paragraphs(std::string_view text) {
+bool has_paragraphs(std::string_view text, const LookedAt& looked_at) {
   bool any = false, blank_after = false, found = false;
-  for_each_line(text, [&](std::string_view line) {
+  for_each_line(text, looked_at, [&](std::string_view line) {
     const bool blank = trim(line).empty();
     found = !blank && blank_after;
     any = any || !blank;
@@ -45,20 +51,22 @@ void give(std::string_view document, const UseDocument& use, DocumentsNoted& not
   }
 }
 
-void give_lines(std::string_view text, const UseDocument& use, DocumentsNoted& noted) {
-  for_each_line(text, [&](std::string_view line) {
+void give_lines(std::string_view text, const LookedAt& looked_at, const UseDocument& use,
+                DocumentsNoted& noted) {
+  for_each_line(text, looked_at, [&](std::string_view line) {
     give(trim(line), use, noted);
     return true;
   });
 }
 
-void give_paragraphs(std::string_view text, const UseDocument& use, DocumentsNoted& noted) {
+void give_paragraphs(std::string_view text, const LookedAt& looked_at, const UseDocument& use,
+                     DocumentsNoted& noted) {
   std::string paragraph;
   const auto end = [&] {
     if (!paragraph.empty()) give(paragraph, use, noted);
     paragraph.clear();
   };
-  for_each_line(text, [&](std::string_view line) {
+  for_each_line(text, looked_at, [&](std::string_view line) {
     line = trim(line);
     if (line.empty()) end();
     if (!line.empty() && !paragraph.empty()) paragraph += ' ';
@@ -70,12 +78,13 @@ void give_paragraphs(std::string_view text, const UseDocument& use, DocumentsNot
 
 /// Each of the texts parted; what separates documents is the same in all.
 DocumentsNoted give_all(const std::vector<std::string_view>& texts, std::string_view how,
-                        const UseDocument& use) {
+                        const LookedAt& looked_at, const UseDocument& use) {
+  const auto parted = [&](std::string_view text) { return has_paragraphs(text, looked_at); };
   const bool paragraphs =
-      how == "blank" || (how == "auto" && std::any_of(texts.begin(), texts.end(), has_paragraphs));
+      how == "blank" || (how == "auto" && std::any_of(texts.begin(), texts.end(), parted));
   DocumentsNoted noted;
   for (const std::string_view text : texts)
-    paragraphs ? give_paragraphs(text, use, noted) : give_lines(text, use, noted);
+    paragraphs ? give_paragraphs(text, looked_at, use, noted) : give_lines(text, looked_at, use, noted);
   return noted;
 }
 
@@ -105,7 +114,7 @@ bool is_table(const std::filesystem::path& path) {
 }
 
 Documents part_documents(std::string_view text, std::string_view how) {
-  return kept([&](const UseDocument& use) { return give_all({text}, how, use); });
+  return kept([&](const UseDocument& use) { return give_all({text}, how, {}, use); });
 }
 
 DocumentsNoted for_each_document(const std::filesystem::path& path, std::string_view how,
@@ -115,8 +124,9 @@ DocumentsNoted for_each_document(const std::filesystem::path& path, std::string_
     noted = give_rows(Table(path, Table::form_of(path, /*quoted_tabs=*/true), form), column, use);
   } else {
     const OpenText file(path, "text", form.encoding);
-    const BookText books = without_gutenberg(file.text());
-    noted = give_all(books.kept, how, use);
+    const LookedAt let_go = [&file] { file.let_go(); };
+    const BookText books = without_gutenberg(file.text(), let_go);
+    noted = give_all(books.kept, how, let_go, use);
     noted.bytes = static_cast<int64_t>(file.text().size());
     noted.dropped = books.dropped;
     noted.books = books.books;

@@ -37,10 +37,22 @@ bool is_marker(std::string_view line, std::string_view word) {
          find_word(line, 0) != line.npos;
 }
 
-std::vector<Marker> markers_of(std::string_view text) {
+/// text.find(word, from), by portions.
+size_t find_by_portions(std::string_view text, std::string_view word, size_t from,
+                        const LookedAt& looked_at) {
+  for (; from < text.size(); from += kPortion) {
+    const size_t at = text.substr(0, from + kPortion + word.size() - 1).find(word, from);
+    if (at != text.npos) return at;
+    if (looked_at) looked_at();
+  }
+  return text.npos;
+}
+
+std::vector<Marker> markers_of(std::string_view text, const LookedAt& looked_at) {
+  constexpr std::string_view kStars = "\n***";
   std::vector<Marker> found;
-  for (size_t at = text.starts_with("***") ? 0 : text.find("\n***"); at != text.npos;
-       at = text.find("\n***", at + 1)) {
+  for (size_t at = text.starts_with("***") ? 0 : find_by_portions(text, kStars, 0, looked_at);
+       at != text.npos; at = find_by_portions(text, kStars, at + 1, looked_at)) {
     const size_t begin = text[at] == '\n' ? at + 1 : at;
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
@@ -99,9 +111,9 @@ std::string_view without_last_words(std::string_view book) {
 
 }  // namespace
 
-BookText without_gutenberg(std::string_view text) {
+BookText without_gutenberg(std::string_view text, const LookedAt& looked_at) {
   BookText made;
-  const std::vector<Marker> markers = markers_of(text);
+  const std::vector<Marker> markers = markers_of(text, looked_at);
   size_t begin = 0;  // of what lies before the next marker
   for (size_t i = 0; i <= markers.size(); ++i) {
     const bool after_end = i > 0 && !markers[i - 1].start;

@@ -1,9 +1,6 @@
 #include "syncopate/corpora/text_file.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -66,14 +63,19 @@ void refuse_utf16(std::string_view bytes, const std::filesystem::path& path) {
       path.string(), name);
 }
 
-constexpr size_t kLarge = size_t{1} << 26;  // bytes
-
-void let_go_regularly(const std::stop_token& stop, const MappedFile* file) {
-  constexpr std::chrono::milliseconds kPause(10);
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  while (!stopped.wait_for(lock, stop, kPause, [&] { return stop.stop_requested(); })) file->let_go();
+/// As text::require_utf8, a portion of the file at a time.
+void require_utf8(const MappedFile& file, const std::filesystem::path& path) {
+  for (std::string_view rest = file.bytes(); !rest.empty();) {
+    size_t size = std::min(kPortion, rest.size());
+    while (size < rest.size() && (static_cast<unsigned char>(rest[size]) & 0xC0) == 0x80 && size > 0) --size;
+    const std::string_view portion = rest.substr(0, size);
+    if (size == 0 || portion.find('\0') != portion.npos || text::first_not_utf8(portion) != portion.npos) {
+      text::require_utf8(file.bytes(), path.string());  // says where
+      return;
+    }
+    rest.remove_prefix(size);
+    file.let_go();
+  }
 }
 
 bool is_utf8(std::string_view name) { return name == "utf-8" || name == "utf8"; }
@@ -126,12 +128,14 @@ OpenText::OpenText(const std::filesystem::path& path, std::string_view what, con
     text_ = read_.text;
     return;
   }
-  // Whoever looks at the text does not know that it is a file, so it is let go by the clock.
-  if (mapped_->bytes().size() > kLarge) keeper_ = std::jthread(let_go_regularly, mapped_.get());
   refuse_binary(mapped_->bytes(), path);
   refuse_utf16(mapped_->bytes(), path);
-  text::require_utf8(mapped_->bytes(), path.string());
+  require_utf8(*mapped_, path);
   text_ = text::without_byte_order_mark(mapped_->bytes());
+}
+
+void OpenText::let_go() const {
+  if (mapped_) mapped_->let_go();
 }
 
 }  // namespace syncopate::corpora

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "syncopate/base/file.h"
@@ -33,20 +34,24 @@ TextFile read_text_file(const std::filesystem::path& path, std::string_view what
                         const std::string& encoding);
 
 /// A text file that is only looked at: mapped into memory where its bytes are its text (UTF-8, not
-/// compressed), else read. The same texts, notes and errors as read_text_file's. What has been looked at of a
-/// large file does not stay in this process's memory.
+/// compressed), else read. The same texts, notes and errors as read_text_file's.
 class OpenText {
  public:
   OpenText(const std::filesystem::path& path, std::string_view what, const std::string& encoding);
   std::string_view text() const { return text_; }
   const std::vector<std::string>& notes() const { return read_.notes; }
+  /// What has been looked at need not stay in this process's memory.
+  void let_go() const;
 
  private:
   std::unique_ptr<const MappedFile> mapped_;
   TextFile read_;
   std::string_view text_;
-  std::jthread keeper_;  ///< last: ends before the rest does
 };
+
+/// Who looks at a long text calls this after each kPortion of its bytes; may be empty.
+using LookedAt = std::function<void()>;
+inline constexpr size_t kPortion = size_t{1} << 24;
 
 /// How to turn a Parquet file into one that can be read, as a part of a sentence.
 std::string parquet_advice(const std::filesystem::path& path);

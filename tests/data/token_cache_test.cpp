@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <system_error>
 
 #include "syncopate/base/error.h"
 #include "syncopate/corpora/corpus.h"
@@ -162,6 +163,9 @@ TEST_F(TokenCacheFiles, TakeTwoBytesAPieceWhereTheyDo) {
   TokenFileWriter writer(folder_ / "narrow", 65536);
   EXPECT_THROW(writer.append(large), InternalError);
   EXPECT_FALSE(TokenFile::open(folder_ / "narrow")) << "not finished";
+  TokenFileWriter full("/dev/full", 65536);
+  full.append(pieces);
+  EXPECT_THROW(full.finish(), std::system_error);
 }
 
 TEST_F(TokenCacheFiles, ThatAreDamagedAreMadeAgain) {

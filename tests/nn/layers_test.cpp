@@ -214,8 +214,9 @@ TEST(Layers, Embeddings) {
     const auto inputs = [](const EmbeddingParams& p) -> std::vector<at::Tensor> {
       return {p.word, p.position, p.type, p.norm.weight, p.norm.bias};
     };
-    expect_same(fast::embed(params, ids, types, 4, 1e-12, noise_of(6, rate)), inputs(params),
-                plain::embed(wide, ids, types, 4, 1e-12, noise_of(6, rate)), inputs(wide), where);
+    const EmbeddingOptions options{.pad_token = 4, .noise = noise_of(6, rate)};
+    expect_same(fast::embed(params, ids, types, options), inputs(params),
+                plain::embed(wide, ids, types, options), inputs(wide), where);
     EXPECT_EQ(params.word.grad()[4].abs().max().item<float>(), 0) << where;
   });
 }

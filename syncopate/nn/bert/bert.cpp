@@ -8,6 +8,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/nn/layers/batch_tokens.h"
+#include "syncopate/nn/layers/fast_support.h"
 #include "syncopate/nn/layers/initialize.h"
 #include "syncopate/nn/layers/layers_plain.h"
 
@@ -93,19 +94,38 @@ Batch Bert::in_common_shape(Batch batch) const {
   return padded(std::move(batch), length, config_.pad_token);
 }
 
-Noise Bert::noise(int64_t site, double rate, Rows rows, const Batch& batch) const {
+Noise Bert::noise(int64_t site, double rate, const Drawn& drawn) const {
   if (!mode_.training || rate <= 0) return {};
   Noise made = make_noise(mix_key(mode_.noise_key, site), rate);
   made.site = site;
-  // The noise of a position is the same when others are left out.
-  if (rows_BL_) {
-    made.rows = rows == Rows::kFirst    ? first_rows(rows_BL_, batch.size())
-                : rows == Rows::kMasked ? chosen_rows(rows_BL_, batch.at("masked"))
-                                        : rows_BL_;
-  }
-  made.device = device_rows(batch, rows == Rows::kFirst ? 1 : batch.at("input_ids").size(1),
-                            rows == Rows::kMasked ? batch.at("masked") : at::Tensor());
+  made.rows = drawn.rows;
+  made.device = drawn.device;
   return made;
+}
+
+Bert::Drawn Bert::all_rows(const Batch& batch) const {
+  return {rows_, device_rows(batch, batch.at("input_ids").size(1))};
+}
+
+Bert::Drawn Bert::first_rows_of(const Batch& batch) const {
+  return {rows_ ? rows_of(batch.ids, 1) : NoiseRows(), device_rows(batch, 1)};
+}
+
+bool Bert::packs(LayerRange range) const {
+  if (plain_ || padded_) return false;
+  if (range.has(0) && !fast::can_run({embeddings_.word, embeddings_.position, embeddings_.type,
+                                      embeddings_.norm.weight, embeddings_.norm.bias}))
+    return false;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const AttentionParams& a = layers_[i].attention;
+    const FeedForwardParams& f = layers_[i].feed_forward;
+    if (range.has(static_cast<int>(i) + 1) &&
+        !fast::can_run({a.query.weight, a.query.bias, a.key.weight, a.key.bias, a.value.weight, a.value.bias,
+                        a.output.weight, a.output.bias, a.norm.weight, a.norm.bias, f.up.weight, f.up.bias,
+                        f.down.weight, f.down.bias, f.norm.weight, f.norm.bias}))
+      return false;
+  }
+  return true;
 }
 
 at::Tensor Bert::embed_batch(const Batch& batch) const {
@@ -119,33 +139,43 @@ at::Tensor Bert::embed_batch(const Batch& batch) const {
     }
   }
   const auto run = plain_ ? plain::embed : embed;
-  return run(embeddings_, ids_BL, types_BL, config_.pad_token, config_.layer_norm_eps,
-             noise(0, config_.hidden_dropout, Rows::kAll, batch));
+  return run(embeddings_, ids_BL, types_BL,
+             {.pad_token = config_.pad_token,
+              .eps = config_.layer_norm_eps,
+              .noise = noise(0, config_.hidden_dropout, all_rows(batch)),
+              .packed = packed_});
 }
 
-at::Tensor Bert::encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
+at::Tensor Bert::encode(int64_t layer, const at::Tensor& x, const at::Tensor& mask_BL,
                         const Batch& batch) const {
   const Layer& params = layers_[static_cast<size_t>(layer)];
   const int64_t site = 1 + layer * kSitesPerLayer;
-  const bool partial = layer + 1 == config_.layers && !whole_last_layer_;
+  const bool partial = layer + 1 == config_.layers && last_is_partial();
   const bool first_only = partial && reads_ == Reads::kFirst;
   const bool masked_only = partial && reads_ == Reads::kMasked;
-  const Rows asked = first_only ? Rows::kFirst : Rows::kAll;
-  const Rows fed = masked_only ? Rows::kMasked : asked;
+  // The noise of a position is the same when others are left out.
+  const Drawn asked = first_only ? first_rows_of(batch) : all_rows(batch);
+  const at::Tensor masked = !masked_only ? at::Tensor()
+                            : packed_    ? packed_rows(batch.at("masked"), *packed_)
+                                         : batch.at("masked");
+  const Drawn fed = masked_only ? Drawn{chosen_rows(rows_, masked),
+                                        device_rows(batch, batch.at("input_ids").size(1), masked)}
+                                : asked;
   AttentionOptions attention;
   attention.heads = config_.heads;
   attention.eps = config_.layer_norm_eps;
   attention.first_only = first_only;
-  attention.probs_noise = noise(site + kProbs, config_.attention_dropout, asked, batch);
-  attention.output_noise = noise(site + kAttentionOutput, config_.hidden_dropout, asked, batch);
+  attention.probs_noise = noise(site + kProbs, config_.attention_dropout, asked);
+  attention.output_noise = noise(site + kAttentionOutput, config_.hidden_dropout, asked);
+  attention.packed = packed_;
   FeedForwardOptions feed;
   feed.activation = config_.activation;
   feed.eps = config_.layer_norm_eps;
-  feed.inner_noise = noise(site + kInner, config_.inner_dropout, fed, batch);
-  feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, fed, batch);
-  at::Tensor attended_BQD = (plain_ ? plain::attend : attend)(params.attention, x_BLD, mask_BL, attention);
-  if (masked_only) attended_BQD = masked_rows(attended_BQD, batch);
-  return (plain_ ? plain::feed_forward : feed_forward)(params.feed_forward, attended_BQD, feed);
+  feed.inner_noise = noise(site + kInner, config_.inner_dropout, fed);
+  feed.output_noise = noise(site + kFeedForwardOutput, config_.hidden_dropout, fed);
+  at::Tensor attended = (plain_ ? plain::attend : attend)(params.attention, x, mask_BL, attention);
+  if (masked_only) attended = attended.flatten(0, 1).index_select(0, masked).unsqueeze(0);
+  return (plain_ ? plain::feed_forward : feed_forward)(params.feed_forward, attended, feed);
 }
 
 at::Tensor Bert::masked_rows(const at::Tensor& hidden_BLD, const Batch& batch) {
@@ -153,24 +183,32 @@ at::Tensor Bert::masked_rows(const at::Tensor& hidden_BLD, const Batch& batch) {
 }
 
 Noise Bert::head_noise(double rate, const Batch& batch) const {
-  return noise(1 + config_.layers * kSitesPerLayer, rate, Rows::kFirst, batch);
+  return noise(1 + config_.layers * kSitesPerLayer, rate, first_rows_of(batch));
 }
 
 at::Tensor Bert::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
   const at::Tensor& ids_BL = batch.at("input_ids");
-  rows_BL_ = mode_.training && ids_BL.is_cpu() ? rows_of(batch, ids_BL) : NoiseRows();
-  const at::Tensor mask_BL = additive_mask(batch, ids_BL.options().dtype(embeddings_.word.dtype()));
+  packed_ = packs(range) ? packing_of(batch) : nullptr;
+  rows_ = NoiseRows();
+  if (mode_.training && ids_BL.is_cpu()) rows_ = packed_ ? rows_of(batch, *packed_) : rows_of(batch, ids_BL);
+  const at::Tensor mask_BL =
+      packed_ ? at::Tensor() : additive_mask(batch, ids_BL.options().dtype(embeddings_.word.dtype()));
+  // Padded is what enters and leaves, so that others need not know.
+  const int head_at = depth() - 1, whole_before = last_is_partial() ? head_at - 1 : head_at;
+  if (packed_ && 0 < range.first && range.first < head_at) hidden = pack(hidden, *packed_);
   for (int i = range.first; i < range.last; ++i) {
     if (mode_.training) seed_device_noise(ids_BL.device(), mix_key(mode_.noise_key, i), batch.ids);
     if (i == 0) {
       hidden = embed_batch(batch);
-    } else if (i + 1 < depth()) {
+    } else if (i < head_at) {
       hidden = encode(i - 1, hidden, mask_BL, batch);
     } else {
       hidden = head(hidden, batch);
     }
+    const bool leaves = i + 1 == range.last || i + 1 == head_at;
+    if (packed_ && leaves && i < whole_before) hidden = unpack(hidden, *packed_);
   }
   return hidden;
 }

@@ -23,6 +23,8 @@ class Bert : public Model {
   void set_whole_last_layer(bool whole) { whole_last_layer_ = whole; }
   /// Uses ATen's plain operations instead of our kernels: slower, for comparison.
   void set_plain(bool plain) { plain_ = plain; }
+  /// Computes on padding too, which our kernels leave out: slower, for comparison.
+  void set_padded(bool padded) { padded_ = padded; }
 
   using Model::forward;
   using Model::parameters;
@@ -62,7 +64,7 @@ class Bert : public Model {
   double smoothing() const { return mode_.training ? smoothing_ : 0; }
   BertConfig& settings() { return config_; }
   bool whole_last_layer() const { return whole_last_layer_; }
-  /// The masked positions' rows, [1, M, D].
+  /// The rows of a whole last layer where words are masked, [1, M, D].
   static at::Tensor masked_rows(const at::Tensor& hidden_BLD, const Batch& batch);
 
  private:
@@ -71,12 +73,18 @@ class Bert : public Model {
     FeedForwardParams feed_forward;
   };
 
-  /// Of which rows of [B, L] tensors a noise is.
-  enum class Rows { kAll, kFirst, kMasked };
-  Noise noise(int64_t site, double rate, Rows rows, const Batch& batch) const;
+  /// From which rows of a noise a tensor's are: on the host, or in a GPU's memory.
+  struct Drawn {
+    NoiseRows rows;
+    std::shared_ptr<const DeviceRows> device;
+  };
+  Noise noise(int64_t site, double rate, const Drawn& drawn) const;
+  Drawn all_rows(const Batch& batch) const;
+  Drawn first_rows_of(const Batch& batch) const;  ///< of the first positions
+  bool packs(LayerRange layers) const;            ///< our kernels take their parameters
+  bool last_is_partial() const { return !whole_last_layer_ && reads_ != Reads::kAll; }
   at::Tensor embed_batch(const Batch& batch) const;
-  at::Tensor encode(int64_t layer, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
-                    const Batch& batch) const;
+  at::Tensor encode(int64_t layer, const at::Tensor& x, const at::Tensor& mask_BL, const Batch& batch) const;
 
   BertConfig config_;
   Reads reads_;
@@ -84,10 +92,12 @@ class Bert : public Model {
   at::Tensor stand_in_;  ///< for the word embeddings; undefined: none
   std::vector<Layer> layers_;
   Mode mode_;
-  NoiseRows rows_BL_;  ///< of the batch at hand
+  Packed packed_;   ///< the batch at hand; null: its hidden states are padded
+  NoiseRows rows_;  ///< of its hidden states
   double smoothing_ = 0;
   bool whole_last_layer_ = false;
   bool plain_ = false;
+  bool padded_ = false;
 };
 
 }  // namespace syncopate::nn

@@ -12,34 +12,46 @@ static int64_t attention_scratch(const AttentionJob& job) {
   return job.length * job.head_width + 2 * kQueryBlock * job.length;
 }
 
-/// Where one head's rows begin.
+/// Where one head's rows begin, and how many there are.
 struct Head {
   const float *q, *k, *v, *mask;
   int64_t q_at, kv_at, context_at;  ///< offsets, for the gradients too
-  int64_t first_row;                ///< of probs
-  int64_t noise_row, number;        ///< the first query's row of the noise, and which of the heads this is
+  int64_t probs_at;
+  int64_t noise_row, number;  ///< the first query's row of the noise, and which of the heads this is
+  int64_t queries, length;
 };
 
 SYNCOPATE_INLINE Head head_of(const AttentionJob& job, int64_t number) {
   const int64_t example = number / job.heads, head = number % job.heads;
-  const int64_t q_at = example * job.queries * job.q_stride + head * job.head_width;
-  const int64_t kv_at = example * job.length * job.kv_stride + head * job.head_width;
-  const int64_t context_at = (example * job.queries * job.heads + head) * job.head_width;
+  int64_t queries = job.queries, length = job.length;
+  int64_t position = example * length, query = example * queries, area = query * length;
+  if (job.starts != nullptr) {
+    const bool all = queries == length;
+    position = job.starts[example];
+    length = job.starts[example + 1] - position;
+    queries = all ? length : 1;
+    query = all ? position : example;
+    area = job.areas[example];
+  }
+  const int64_t q_at = query * job.q_stride + head * job.head_width;
+  const int64_t kv_at = position * job.kv_stride + head * job.head_width;
   return {job.q + q_at,
           job.k + kv_at,
           job.v + kv_at,
-          job.mask == nullptr ? nullptr : job.mask + example * job.length,
+          job.mask == nullptr ? nullptr : job.mask + position,
           q_at,
           kv_at,
-          context_at,
-          number * job.queries,
-          example * job.queries,
-          head};
+          (query * job.heads + head) * job.head_width,
+          area * job.heads + head * queries * length,
+          query,
+          head,
+          queries,
+          length};
 }
 
 /// How many positions a block of queries that ends before `end` sees: when causal, none after its last query.
-SYNCOPATE_INLINE int64_t seen_by(const AttentionJob& job, int64_t end) {
-  return job.causal && end < job.length ? end : job.length;
+SYNCOPATE_INLINE int64_t seen_by(const AttentionJob& job, const Head& head, int64_t end) {
+  return job.causal && end < head.length ? end : head.length;
 }
 
 /// The first `seen` scores -> probabilities (kept in `probs`) -> after noise (left in `scores`).
@@ -74,20 +86,21 @@ static void softmax_row(const AttentionJob& job, const Head& head, int64_t query
 }
 
 static void attention(const AttentionJob& job, int64_t first, int64_t last, float* scratch) {
-  const int64_t L = job.length, d = job.head_width;
+  const int64_t d = job.head_width;
   float* turned = scratch;
-  float* scores = scratch + L * d;
   const auto softmax = job.noise.drop_below > 0 ? softmax_row<true> : softmax_row<false>;
   for (int64_t number = first; number < last; ++number) {
     const Head head = head_of(job, number);
+    const int64_t L = head.length;
+    float* scores = scratch + L * d;
     transpose(head.k, job.kv_stride, L, d, turned);
-    for (int64_t start = 0; start < job.queries; start += kQueryBlock) {
-      const int64_t rows = job.queries - start < kQueryBlock ? job.queries - start : kQueryBlock;
-      const int64_t seen = seen_by(job, start + rows);
+    for (int64_t start = 0; start < head.queries; start += kQueryBlock) {
+      const int64_t rows = head.queries - start < kQueryBlock ? head.queries - start : kQueryBlock;
+      const int64_t seen = seen_by(job, head, start + rows);
       multiply({rows, seen, d, head.q + start * job.q_stride, job.q_stride, 1, turned, L, scores, L, false});
       for (int64_t i = 0; i < rows; ++i) {
-        const int64_t query = start + i, own = seen_by(job, query + 1);
-        float* probs = job.probs == nullptr ? nullptr : job.probs + (head.first_row + query) * L;
+        const int64_t query = start + i, own = seen_by(job, head, query + 1);
+        float* probs = job.probs == nullptr ? nullptr : job.probs + head.probs_at + query * L;
         softmax(job, head, query, own, scores + i * L, probs);
         for (int64_t c = own; c < seen; ++c) {
           scores[i * L + c] = 0;
@@ -126,23 +139,24 @@ static void softmax_grad_row(const AttentionJob& job, const Head& head, int64_t 
 }
 
 static void attention_grad(const AttentionJob& job, int64_t first, int64_t last, float* scratch) {
-  const int64_t L = job.length, d = job.head_width, out_row = job.heads * d;
+  const int64_t d = job.head_width, out_row = job.heads * d;
   float* turned = scratch;
-  float* grads = scratch + L * d;
-  float* dropped = grads + kQueryBlock * L;
   const bool noise = job.noise.drop_below > 0;
   const auto softmax_grad = noise ? softmax_grad_row<true> : softmax_grad_row<false>;
   for (int64_t number = first; number < last; ++number) {
     const Head head = head_of(job, number);
+    const int64_t L = head.length;
+    float* grads = scratch + L * d;
+    float* dropped = grads + kQueryBlock * L;
     transpose(head.v, job.kv_stride, L, d, turned);
     // When causal the last block comes first: it alone sees every position, so that the others only add.
-    const int64_t blocks = (job.queries + kQueryBlock - 1) / kQueryBlock;
+    const int64_t blocks = (head.queries + kQueryBlock - 1) / kQueryBlock;
     for (int64_t turn = 0; turn < blocks; ++turn) {
       const int64_t start = (job.causal ? blocks - 1 - turn : turn) * kQueryBlock;
-      const int64_t rows = job.queries - start < kQueryBlock ? job.queries - start : kQueryBlock;
-      const int64_t seen = seen_by(job, start + rows);
+      const int64_t rows = head.queries - start < kQueryBlock ? head.queries - start : kQueryBlock;
+      const int64_t seen = seen_by(job, head, start + rows);
       const float* grad_out = job.grad_context + head.context_at + start * out_row;
-      const float* probs = job.probs + (head.first_row + start) * L;
+      const float* probs = job.probs + head.probs_at + start * L;
       multiply({rows, seen, d, grad_out, out_row, 1, turned, L, grads, L, false});
       for (int64_t i = 0; i < rows; ++i) {
         softmax_grad(job, head, start + i, seen, probs + i * L, grads + i * L, dropped + i * L);

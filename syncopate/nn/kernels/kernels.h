@@ -44,14 +44,14 @@ struct NormGradJob {
       nullptr;  ///< [rows, width]: of the dense product; the same array as grad_sum without noise
 };
 
-/// word[ids] + position + type, normalised, then noise. Rows are b * length + l.
+/// word[ids] + position + type, normalised, then noise.
 struct EmbedJob {
   int64_t width = 0;
-  int64_t length = 0;
   float eps = 0;
   NoiseJob noise;
-  const int64_t* ids = nullptr;    ///< [rows], inside the tables
-  const int64_t* types = nullptr;  ///< [rows]
+  const int64_t* ids = nullptr;     ///< [rows], inside the tables
+  const int64_t* types = nullptr;   ///< [rows]
+  const int64_t* places = nullptr;  ///< [rows]: in the table of positions
   const float* word = nullptr;
   const float* position = nullptr;
   const float* type = nullptr;
@@ -74,12 +74,15 @@ struct GeluJob {
   float* grad = nullptr;  ///< backward only; in: of `out`, out: of `in`
 };
 
-/// Attention of B * H heads; row r is head r % heads of example r / heads.
+/// Attention of B * H heads; row r is head r % heads of example r / heads. Where examples differ in length,
+/// their positions lie one after the other without padding, and `starts` and `areas` say where.
 struct AttentionJob {
   int64_t heads = 0;
   int64_t head_width = 0;
-  int64_t queries = 0;  ///< positions asked for
-  int64_t length = 0;   ///< positions attended to
+  int64_t queries = 0;              ///< positions asked for; of different lengths: 1, or `length` for all
+  int64_t length = 0;               ///< positions attended to; of different lengths: of the longest
+  const int64_t* starts = nullptr;  ///< [B + 1]: of positions; null: all have `length`
+  const int64_t* areas = nullptr;   ///< [B + 1]: of queries times length, summed, for `probs`
   float scale = 1;
   bool causal = false;  ///< query l sees positions 0..l alone; needs queries == length
   NoiseJob noise;       ///< its rows: example * queries + query; each head has a noise of its own

@@ -107,7 +107,7 @@ static void norm_grad(const NormGradJob& job, int64_t first, int64_t last, float
 /// The sum of the three embeddings of a row, as a function of (column, lanes).
 SYNCOPATE_INLINE auto embedded(const EmbedJob& job, int64_t row) {
   const float* word = job.word + job.ids[row] * job.width;
-  const float* position = job.position + row % job.length * job.width;
+  const float* position = job.position + job.places[row] * job.width;
   const float* type = job.type + job.types[row] * job.width;
   return [=](int64_t c, auto lanes) __attribute__((always_inline)) {
     return lanes.load(word + c) + lanes.load(position + c) + lanes.load(type + c);

@@ -23,9 +23,44 @@ struct Projections {
   const float* v_data() const { return k_data() + (joined() ? q.size(1) / 3 : kv.size(1) / 2); }
 };
 
-kernels::AttentionJob attention_job(const Projections& made, int64_t Q, int64_t L, int64_t D,
+/// How many examples there are and how long they are; of packed ones how long they would be padded.
+struct Extent {
+  const Packing* packing;
+  int64_t B, L, Q, D;
+
+  Extent(const at::Tensor& x, const AttentionOptions& options)
+      : packing(options.packed.get()),
+        B(packing != nullptr ? packing->examples() : x.size(0)),
+        L(packing != nullptr ? packing->length : x.size(1)),
+        Q(options.first_only ? 1 : L),
+        D(x.size(2)) {}
+
+  /// The first position's rows of what has a row for every position.
+  at::Tensor firsts(const at::Tensor& rows_ND) const {
+    return packing != nullptr ? rows_ND.index_select(0, packing->firsts_B)
+                              : rows_ND.view({B, L, D}).select(1, 0);
+  }
+  /// Whether the rows asked for are fewer than those there are.
+  bool some() const { return Q < L; }
+  int64_t asked() const {
+    if (packing == nullptr) return B * Q;
+    return some() ? B : packing->rows();
+  }
+  /// Elements of one head's probabilities, over all examples.
+  int64_t area() const {
+    if (packing == nullptr) return B * Q * L;
+    return some() ? packing->starts.back() : packing->areas.back();
+  }
+};
+
+kernels::AttentionJob attention_job(const Projections& made, const Extent& extent,
                                     const AttentionOptions& options) {
-  kernels::AttentionJob job = attention_shape(options.heads, D, Q, L, options.probs_noise);
+  kernels::AttentionJob job =
+      attention_shape(options.heads, extent.D, extent.Q, extent.L, options.probs_noise);
+  if (extent.packing != nullptr) {
+    job.starts = extent.packing->starts.data();
+    job.areas = (extent.some() ? extent.packing->starts : extent.packing->areas).data();
+  }
   job.q = made.q_data();
   job.k = made.k_data();
   job.v = made.v_data();
@@ -42,34 +77,36 @@ struct Attend : torch::autograd::Function<Attend> {
                             const at::Tensor& output_bias_D, const at::Tensor& weight_D,
                             const at::Tensor& shift_D, const float* mask_BL, const AttentionOptions& options,
                             bool keep) {
-    const int64_t B = x_BLD.size(0), L = x_BLD.size(1), D = x_BLD.size(2);
-    const int64_t Q = options.first_only ? 1 : L;
-    const at::Tensor x_ND = x_BLD.view({B * L, D});
+    const Extent extent(x_BLD, options);
+    const int64_t D = extent.D;
+    const at::Tensor x_ND = x_BLD.view({-1, D});
+    const at::Tensor asked_MD = options.first_only ? extent.firsts(x_ND) : x_ND;
     Projections made;
     if (options.first_only) {
-      made.q = at::addmm(query_bias_D, x_BLD.select(1, 0), query_DD.t());
+      made.q = at::addmm(query_bias_D, asked_MD, query_DD.t());
       made.kv = at::addmm(at::cat({key_bias_D, value_bias_D}), x_ND, at::cat({key_DD, value_DD}).t());
     } else {
       made.q = at::addmm(at::cat({query_bias_D, key_bias_D, value_bias_D}), x_ND,
                          at::cat({query_DD, key_DD, value_DD}).t());
       made.kv = made.q;
     }
-    kernels::AttentionJob job = attention_job(made, Q, L, D, options);
-    const at::Tensor context_MD = at::empty({B * Q, D}, x_BLD.options());
-    const at::Tensor probs = keep ? at::empty({B * options.heads * Q, L}, x_BLD.options()) : at::Tensor();
+    kernels::AttentionJob job = attention_job(made, extent, options);
+    const at::Tensor context_MD = at::empty({extent.asked(), D}, x_BLD.options());
+    const at::Tensor probs =
+        keep ? at::empty({extent.area() * options.heads}, x_BLD.options()) : at::Tensor();
     job.mask = mask_BL;
     job.probs = keep ? probs.data_ptr<float>() : nullptr;
     job.context = context_MD.data_ptr<float>();
-    for_heads(B, job, kernels::kernels().attention);
+    for_heads(extent.B, job, kernels::kernels().attention);
 
     const at::Tensor sum_MD = at::mm(context_MD, output_DD.t());
-    const Normed normed = norm_sum(sum_MD, output_bias_D, x_BLD, options.first_only ? L * D : D, weight_D,
-                                   shift_D, options.eps, options.output_noise);
+    const Normed normed = norm_sum(sum_MD, output_bias_D, asked_MD, asked_MD.stride(0), weight_D, shift_D,
+                                   options.eps, options.output_noise);
     ctx->save_for_backward({x_BLD, query_DD, key_DD, value_DD, output_DD, weight_D, made.q,
                             made.joined() ? at::Tensor() : made.kv, probs, context_MD, sum_MD,
                             normed.stats_N2});
     ctx->saved_data["options"] = hold(options);
-    return normed.out_ND.view({B, Q, D});
+    return options.first_only ? normed.out_ND.unsqueeze(1) : normed.out_ND.view(x_BLD.sizes());
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
@@ -79,9 +116,9 @@ struct Attend : torch::autograd::Function<Attend> {
     const at::Tensor &sum_MD = saved[10], &stats_M2 = saved[11];
     const Projections made = {saved[6], saved[7].defined() ? saved[7] : saved[6]};
     const auto& options = held<AttentionOptions>(ctx->saved_data["options"]);
-    const int64_t B = x_BLD.size(0), L = x_BLD.size(1), D = x_BLD.size(2);
-    const int64_t Q = options.first_only ? 1 : L;
-    const at::Tensor x_ND = x_BLD.view({B * L, D});
+    const Extent extent(x_BLD, options);
+    const int64_t D = extent.D;
+    const at::Tensor x_ND = x_BLD.view({-1, D});
 
     const NormSumGrads norm =
         norm_sum_grads(grads[0].contiguous(), sum_MD, stats_M2, weight_D, options.output_noise);
@@ -90,13 +127,13 @@ struct Attend : torch::autograd::Function<Attend> {
 
     const at::Tensor q_grad = at::empty_like(made.q);
     const Projections made_grad = {q_grad, made.joined() ? q_grad : at::empty_like(made.kv)};
-    kernels::AttentionJob job = attention_job(made, Q, L, D, options);
+    kernels::AttentionJob job = attention_job(made, extent, options);
     job.probs = probs.data_ptr<float>();
     job.grad_context = context_grad_MD.data_ptr<float>();
     job.grad_q = const_cast<float*>(made_grad.q_data());
     job.grad_k = const_cast<float*>(made_grad.k_data());
     job.grad_v = const_cast<float*>(made_grad.v_data());
-    for_heads(B, job, kernels::kernels().attention_grad);
+    for_heads(extent.B, job, kernels::kernels().attention_grad);
 
     const auto bias_of = [](const at::Tensor& grad) {
       return sum_over_rows(grad.size(0), grad.size(1), [&](int64_t first, int64_t last, float* sums) {
@@ -111,13 +148,17 @@ struct Attend : torch::autograd::Function<Attend> {
       query_grad = kv_weight.narrow(0, 0, D);
       query_bias_grad = kv_bias.narrow(0, 0, D);
     } else {
-      const at::Tensor first_BD = x_BLD.select(1, 0);
       x_grad = at::mm(made_grad.kv, at::cat({key_DD, value_DD}));
-      x_grad.view({B, L, D}).select(1, 0).add_(norm.sum_ND).addmm_(made_grad.q, query_DD);
-      query_grad = at::mm(made_grad.q.t(), first_BD);
+      const at::Tensor first_grad_BD = norm.sum_ND.addmm_(made_grad.q, query_DD);
+      if (extent.packing != nullptr) {
+        x_grad.index_add_(0, extent.packing->firsts_B, first_grad_BD);
+      } else {
+        extent.firsts(x_grad).add_(first_grad_BD);
+      }
+      query_grad = at::mm(made_grad.q.t(), extent.firsts(x_ND));
       query_bias_grad = bias_of(made_grad.q);
     }
-    return {x_grad.view({B, L, D}),
+    return {x_grad.view(x_BLD.sizes()),
             query_grad,
             query_bias_grad,
             kv_weight.narrow(0, k_at, D),

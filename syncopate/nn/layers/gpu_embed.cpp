@@ -39,14 +39,14 @@ struct Embed : torch::autograd::Function<Embed> {
 
 }  // namespace
 
-bool can_run(const EmbeddingParams& params, const at::Tensor& ids_BL, const Noise& noise) {
+bool can_run(const EmbeddingParams& params, const at::Tensor& ids_BL, const EmbeddingOptions& options) {
   return ids_BL.is_cuda() && ids_BL.numel() > 0 && ids_BL.is_contiguous() && has_copies({}, params.norm) &&
          has_copy(params.word) && has_copy(params.position) && has_copy(params.type) &&
-         gpu::takes(params.word.size(1)) && can_draw(noise);
+         gpu::takes(params.word.size(1)) && !options.packed && can_draw(options.noise);
 }
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
-                 int64_t pad_token, double eps, const Noise& noise) {
+                 const EmbeddingOptions& options) {
   const Weight word(params.word), position(params.position), type(params.type);
   const Norm norm(params.norm);
   return Embed::apply(
@@ -55,8 +55,8 @@ at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const 
                      .tables = {word.half, position.half, type.half},
                      .weight_D = norm.weight.value,
                      .shift_D = norm.shift.value,
-                     .pad_token = pad_token,
-                     .eps = eps,
+                     .pad_token = options.pad_token,
+                     .eps = options.eps,
                      .drop = drop_of(noise)},
       EmbeddingGrads{{word.grad, position.grad, type.grad}, norm.weight.grad, norm.shift.grad}, params.word,
       params.position, params.type, params.norm.weight, params.norm.bias);

@@ -9,12 +9,12 @@ namespace syncopate::nn::on_gpu {
 
 /// Whether these layers can run: on a GPU, in a program with kernels for it, with copies of the weights at
 /// hand and gradients to add to.
-bool can_run(const EmbeddingParams& params, const at::Tensor& ids_BL, const Noise& noise);
+bool can_run(const EmbeddingParams& params, const at::Tensor& ids_BL, const EmbeddingOptions& options);
 bool can_run(const AttentionParams& params, const at::Tensor& x_BLD, const AttentionOptions& options);
 bool can_run(const FeedForwardParams& params, const at::Tensor& x_BLD, const FeedForwardOptions& options);
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
-                 int64_t pad_token, double eps, const Noise& noise);
+                 const EmbeddingOptions& options);
 at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
                   const AttentionOptions& options);
 at::Tensor feed_forward(const FeedForwardParams& params, const at::Tensor& x_BLD,

@@ -15,12 +15,11 @@ LinearParams linear_params(int64_t out, int64_t in) { return {parameter({out, in
 NormParams norm_params(int64_t width) { return {parameter({width}), parameter({width})}; }
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
-                 int64_t pad_token, double eps, const Noise& noise) {
-  if (on_gpu::can_run(params, ids_BL, noise))
-    return on_gpu::embed(params, ids_BL, types_BL, pad_token, eps, noise);
+                 const EmbeddingOptions& options) {
+  if (on_gpu::can_run(params, ids_BL, options)) return on_gpu::embed(params, ids_BL, types_BL, options);
   const bool run = ids_BL.numel() > 0 && fast::can_run({params.word, params.position, params.type,
                                                         params.norm.weight, params.norm.bias});
-  return (run ? fast::embed : plain::embed)(params, ids_BL, types_BL, pad_token, eps, noise);
+  return (run ? fast::embed : plain::embed)(params, ids_BL, types_BL, options);
 }
 
 at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,

@@ -4,11 +4,13 @@
 
 #include "syncopate/nn/activation.h"
 #include "syncopate/nn/layers/noise.h"
+#include "syncopate/nn/layers/packing.h"
 
 // The pieces of a transformer encoder, each one differentiable function. On a CPU in fp32 they run on kernels
 // of our own, and on a GPU in bf16 on others (gpu_layers.h); anywhere else they are the plain compositions of
 // layers_plain.h, which are also what tests hold the kernels to. Letters in names: B examples, L positions, Q
-// positions asked for, D width, H heads, F inner width.
+// positions asked for, D width, H heads, F inner width, N rows. The CPU's kernels also compute on real tokens
+// alone (packing.h); the others do not.
 namespace syncopate::nn {
 
 struct LinearParams {
@@ -39,10 +41,17 @@ struct FeedForwardParams {
   NormParams norm;
 };
 
+struct EmbeddingOptions {
+  int64_t pad_token = 0;
+  double eps = 1e-12;
+  Noise noise{};
+  Packed packed{};  ///< of the batch: [1, N, D] comes out
+};
+
 /// dropout(norm(word + position + type)) [B, L, D]. The gradient of `word` leaves out row `pad_token`; it is
 /// sparse where `word` already has a dense gradient to be added to, so that only the rows used are touched.
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
-                 int64_t pad_token, double eps, const Noise& noise);
+                 const EmbeddingOptions& options);
 
 struct AttentionOptions {
   int64_t heads = 1;
@@ -50,6 +59,7 @@ struct AttentionOptions {
   bool first_only = false;  ///< compute the first position of each example alone: [B, 1, D]
   Noise probs_noise;        ///< of each head: row b Q + q, column: the position attended to
   Noise output_noise;       ///< row b Q + q
+  Packed packed{};          ///< of the batch: `x` is [1, N, D], and so is the result unless first_only
 };
 
 /// norm(x + dropout(output(attention(x)))). `mask_BL` is added to the scores of each position attended to (0,

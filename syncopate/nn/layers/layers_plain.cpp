@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "syncopate/base/error.h"
+
 namespace syncopate::nn::plain {
 namespace {
 
@@ -19,15 +21,17 @@ at::Tensor linear(const at::Tensor& x, const LinearParams& params) {
 }  // namespace
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
-                 int64_t pad_token, double eps, const Noise& noise) {
+                 const EmbeddingOptions& options) {
+  check(options.packed == nullptr, "only our kernels compute on packed rows");
   const bool sparse = params.word.grad().defined() && params.word.is_cpu();
-  at::Tensor sum_BLD = at::embedding(params.word, ids_BL, pad_token, false, sparse) +
+  at::Tensor sum_BLD = at::embedding(params.word, ids_BL, options.pad_token, false, sparse) +
                        params.position.narrow(0, 0, ids_BL.size(1)) + at::embedding(params.type, types_BL);
-  return apply_noise(norm(sum_BLD, params.norm, eps), noise);
+  return apply_noise(norm(sum_BLD, params.norm, options.eps), options.noise);
 }
 
 at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
                   const AttentionOptions& options) {
+  check(options.packed == nullptr, "only our kernels compute on packed rows");
   const int64_t B = x_BLD.size(0), L = x_BLD.size(1), D = x_BLD.size(2), H = options.heads;
   const int64_t Q = options.first_only ? 1 : L;
   const at::Tensor asked_BQD = x_BLD.narrow(1, 0, Q);

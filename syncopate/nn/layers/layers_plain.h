@@ -6,7 +6,7 @@
 namespace syncopate::nn::plain {
 
 at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const at::Tensor& types_BL,
-                 int64_t pad_token, double eps, const Noise& noise);
+                 const EmbeddingOptions& options);
 at::Tensor attend(const AttentionParams& params, const at::Tensor& x_BLD, const at::Tensor& mask_BL,
                   const AttentionOptions& options);
 at::Tensor feed_forward(const FeedForwardParams& params, const at::Tensor& x_BLD,

@@ -18,9 +18,22 @@ def parser_for(text):
     return parser
 
 
+def shared():
+    """The folder of data that are not part of the repository."""
+    return Path(os.environ.get("SYNCOPATE_SHARED", ROOT.parent / "shared"))
+
+
+def text_tasks():
+    """Flags of `train` for real texts of mixed length, by a name for them."""
+    data = shared() / "data"
+    vocab = ["--vocab", data / "bert_vocab/vocab.txt"]
+    return {"sst2": ["--task", "sst2", "--data", data / "glue_sst2", *vocab],
+            "rte": ["--task", "rte", "--data", data / "glue_rte", *vocab],
+            "tweets": ["--task", "csv", "--data", data / "davidson/labeled_data.csv", "--text", "tweet", "--label", "class", *vocab]}
+
+
 def add_peer_options(parser):
-    shared = Path(os.environ.get("SYNCOPATE_SHARED", ROOT.parent / "shared"))
-    parser.add_argument("--peer", default=shared / "peers/torch_peer.py", type=Path)
+    parser.add_argument("--peer", default=shared() / "peers/torch_peer.py", type=Path)
     parser.add_argument("--python", default="/usr/bin/python3")
 
 

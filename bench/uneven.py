@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What --balance gains when one of two workers is slow: equal and balanced shares in turn, on this machine.
 
-    bench/uneven.py [--build build] [--task supersense|idx] [--rounds 3] [--steps 120] [--batch 64] [--cores 1,0.5] [--out report.md]
+    bench/uneven.py [--build build] [--task supersense|idx|sst2|rte|tweets] [--rounds 3] [--steps 120] [--batch 64]
+                    [--cores 1,0.5] [--out report.md]
 
-supersense: bert-mini, texts of different lengths, padded to the longest of a worker's batch; idx: resnet-8 on the built-in
-Fashion-MNIST, whose examples all cost the same. Two workers with one thread each, started by hand. Each has a part of a core,
-by a CPU quota (cgroup v1 or v2, which needs root). On a busy machine small parts are what a worker really gets: --cores 0.2,0.1
-is as uneven as 1,0.5. Balanced and equal runs have the same settings and global batches. Reported are examples per second over whole runs, the steps before the first
-look at the speeds included, and over the second half of the steps.
+supersense, sst2, rte, tweets: bert-mini on texts of different lengths, shared out by their tokens (sst2, rte and tweets need
+the folder $SYNCOPATE_SHARED, ../shared); idx: resnet-8 on the built-in Fashion-MNIST, whose examples all cost the same. Two
+workers with one thread each, started by hand. Each has a part of a core, by a CPU quota (cgroup v1 or v2, which needs root).
+On a busy machine small parts are what a worker really gets: --cores 0.2,0.1 is as uneven as 1,0.5. Balanced and equal runs
+have the same settings and global batches. Reported are examples per second over whole runs, the steps before the first look at
+the speeds included, and over the second half of the steps.
 """
 import contextlib
 import json
@@ -20,9 +22,10 @@ import subprocess
 import sys
 import tempfile
 
-from harness import heading, parser_for, report, result_of, rounds, row
+from harness import heading, parser_for, report, result_of, rounds, row, text_tasks
 
-TASKS = {"supersense": "--model bert-mini", "idx": "--model resnet-8"}
+TASKS = {"supersense": ["--task", "supersense", "--model", "bert-mini"], "idx": ["--task", "idx", "--model", "resnet-8"],
+         **{name: [*flags, "--model", "bert-mini"] for name, flags in text_tasks().items()}}
 PERIOD_US = 20_000  # short against a step, so that a worker is slow rather than stopped now and then
 
 
@@ -81,7 +84,7 @@ def main():
     parser.add_argument("--cores", default="1,0.5", help="of the first worker and the second")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
-    settings = ["--task", options.task, *TASKS[options.task].split(), "--strategy", "ddp", "--global-batch", str(options.batch),
+    settings = [*TASKS[options.task], "--strategy", "ddp", "--global-batch", str(options.batch),
                 "--steps", str(options.steps), "--limit", "4000", "--set", "task.test_limit=16"]
     rows = []
     first, second = map(float, options.cores.split(","))
@@ -99,7 +102,7 @@ def main():
     worst = max(abs(a["loss"] - b["loss"]) / b["loss"] for b, a in rows)
     lines += ["", f"- medians of the ratios: {statistics.median(ratios['whole']):.2f} over whole runs, "
               f"{statistics.median(ratios['late']):.2f} over their second halves",
-              f"- training losses of a pair differ by at most {100 * worst:.1f} % (dropout falls elsewhere)",
+              f"- training losses of a pair differ by at most {worst:.1e} of them (rounding)",
               f"- {options.task}, {options.batch} examples a step, {options.steps} steps; the workers have {first} and {second} "
               "of a core"]
     report(lines, options.out)

@@ -24,6 +24,9 @@ class Dataset {
   /// on any worker and in any batch.
   virtual tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const = 0;
 
+  /// Tokens of an example, special ones included; 0 where examples do not differ, or hardly.
+  virtual int64_t length(int64_t) const { return 0; }
+
   /// A checksum of what it holds, in this order; not of how batches are drawn from it. 0: not known.
   virtual uint64_t fingerprint() const { return 0; }
 };

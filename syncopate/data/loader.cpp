@@ -36,6 +36,9 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
       options_(checked(options)),
       sampler_(size_of(dataset_), options_.global_batch, options_.seed, options_.shuffle) {
   if (options_.sticky) sampler_.keep_homes(options_.workers);
+  if (options_.arrange != Arrange::kInOrder) {
+    sampler_.arrange(options_.arrange, [this](int64_t id) { return cost_of(dataset_->length(id)); });
+  }
   try {
     for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { prepare_ahead(); });
   } catch (...) {  // the system gives no more threads
@@ -151,12 +154,17 @@ void Loader::prepare_ahead() {
   }
 }
 
+int64_t Loader::load_of(int64_t id) const {
+  return options_.arrange == Arrange::kAcrossWorkers ? cost_of(dataset_->length(id)) : 1;
+}
+
 StepBatches Loader::prepare(int64_t step, const std::vector<int64_t>& shares) {
   StepBatches batches{.step = step,
                       .epoch = sampler_.epoch_of(step),
                       .last_of_epoch = sampler_.last_of_epoch(step),
                       .micro = {},
-                      .global_examples = sampler_.examples_in(step)};
+                      .global_examples = sampler_.examples_in(step),
+                      .load = 0};
   std::vector<std::vector<int64_t>> micro;
   {
     const std::lock_guard lock(sampler_mutex_);
@@ -165,6 +173,7 @@ StepBatches Loader::prepare(int64_t step, const std::vector<int64_t>& shares) {
   const uint64_t draw = mix_key(options_.seed, kDrawStream, batches.epoch);
   for (const auto& ids : micro) {
     if (ids.empty() && !options_.keep_empty) continue;
+    for (const int64_t id : ids) batches.load += load_of(id);
     tensor::Batch batch = dataset_->collate(ids, draw);
     if (batch.ids.empty()) batch.ids = ids;
     check(batch.ids == ids, "a batch holds the examples that were asked for");

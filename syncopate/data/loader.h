@@ -30,6 +30,8 @@ struct LoaderOptions {
   /// An example comes back to the worker that had it in the first epoch, as far as the workers' shares of a
   /// step allow: for what is remembered per example and worker. The global batches stay as they are.
   bool sticky = false;
+  /// Of examples that differ in length (Dataset::length); not with sticky.
+  Arrange arrange = Arrange::kInOrder;
 };
 
 /// What one worker computes on in one optimizer step.
@@ -40,6 +42,9 @@ struct StepBatches {
   /// Without empty ones: none at all when this worker has no example; with keep_empty always `accumulate`.
   std::vector<tensor::Batch> micro;
   int64_t global_examples = 0;  ///< over all workers: what a sum is divided by for the global mean
+  /// What this worker computes on, in the unit of the workers' shares: examples, or their cost where they are
+  /// arranged across workers.
+  int64_t load = 0;
 };
 
 /// Hands out a worker's batches step by step, for ever, prepared ahead by background threads. What step k
@@ -87,6 +92,7 @@ class Loader {
   bool work_waits() const;     ///< for a thread to do it
   int64_t take_work();         ///< the step to prepare
   int64_t next_given() const;  ///< the step that next() gives
+  int64_t load_of(int64_t id) const;
   StepBatches prepare(int64_t step, const std::vector<int64_t>& shares);
   std::map<int64_t, Prepared> start_over(int64_t step);  ///< under the lock; what to free outside it
   void stop();

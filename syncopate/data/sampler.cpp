@@ -1,7 +1,9 @@
 #include "syncopate/data/sampler.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
@@ -65,6 +67,12 @@ std::vector<int64_t> Sampler::batch(int64_t step) {
 std::vector<std::vector<int64_t>> Sampler::micro_batches(int64_t step, int workers, int rank, int accumulate,
                                                          std::span<const int64_t> weights) {
   const std::vector<int64_t> mine = part_of(batch(step), workers, rank, weights);
+  if (const std::vector<int64_t> costs = costs_of(mine); !costs.empty()) {
+    std::vector<std::vector<int64_t>> micro(static_cast<size_t>(accumulate));
+    const std::vector<int> part = cut_by_cost(costs, accumulate);
+    for (size_t i = 0; i < mine.size(); ++i) micro[static_cast<size_t>(part[i])].push_back(mine[i]);
+    return micro;
+  }
   std::vector<std::vector<int64_t>> micro;
   for (int k = 0; k < accumulate; ++k) {
     const Range part = share(static_cast<int64_t>(mine.size()), accumulate, k);
@@ -75,6 +83,17 @@ std::vector<std::vector<int64_t>> Sampler::micro_batches(int64_t step, int worke
 
 std::vector<int64_t> Sampler::part_of(const std::vector<int64_t>& whole, int workers, int rank,
                                       std::span<const int64_t> weights) const {
+  if (arrange_ == Arrange::kAcrossWorkers) {
+    if (const std::vector<int64_t> costs = costs_of(whole); !costs.empty()) {
+      const std::vector<int64_t> equal(static_cast<size_t>(workers), 1);
+      const std::vector<int> worker_of = deal(costs, weights.empty() ? equal : weights);
+      std::vector<int64_t> mine;
+      for (size_t i = 0; i < whole.size(); ++i) {
+        if (worker_of[i] == rank) mine.push_back(whole[i]);
+      }
+      return mine;
+    }
+  }
   const auto count = static_cast<int64_t>(whole.size());
   const auto share_of = [&](int worker) {
     return weights.empty() ? share(count, workers, worker) : share(count, weights, worker);
@@ -106,7 +125,23 @@ std::vector<int64_t> Sampler::part_of(const std::vector<int64_t>& whole, int wor
   return mine;
 }
 
+std::vector<int64_t> Sampler::costs_of(const std::vector<int64_t>& ids) const {
+  if (arrange_ == Arrange::kInOrder) return {};
+  std::vector<int64_t> costs;
+  costs.reserve(ids.size());
+  for (const int64_t id : ids) costs.push_back(cost_(id));
+  const bool alike = std::adjacent_find(costs.begin(), costs.end(), std::not_equal_to<>()) == costs.end();
+  return alike ? std::vector<int64_t>() : costs;
+}
+
+void Sampler::arrange(Arrange how, std::function<int64_t(int64_t id)> cost) {
+  check(homes_ == 0, "examples that are at home somewhere stay there");
+  arrange_ = how;
+  cost_ = std::move(cost);
+}
+
 void Sampler::keep_homes(int workers) {
+  check(arrange_ == Arrange::kInOrder, "examples that are arranged have no home");
   check(workers >= 1, "examples are at home with somebody");
   homes_ = workers;
   home_.resize(static_cast<size_t>(size_));

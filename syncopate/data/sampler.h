@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
+
+#include "syncopate/data/arrangement.h"
 
 namespace syncopate::data {
 
@@ -26,8 +29,9 @@ std::vector<int64_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch, boo
 
 /// Which examples an optimizer step uses. Steps count from 0 over all epochs; a global batch is the next
 /// `global_batch` examples of the epoch's order, the last of an epoch what is left, so each example comes
-/// once an epoch. Nothing here depends on the number of workers: they take contiguous shares of the same
-/// global batch. Keeps the order of one epoch at hand: one thread at a time.
+/// once an epoch. The global batch does not depend on the number of workers, who take shares of it:
+/// contiguous ones unless told to arrange or to keep_homes. Keeps the order of one epoch at hand: one thread
+/// at a time.
 class Sampler {
  public:
   /// Throws ConfigError unless `global_batch` is at least 1, DataError when there are no examples.
@@ -42,8 +46,8 @@ class Sampler {
   std::vector<int64_t> batch(int64_t step);
 
   /// The part of worker `rank` of `workers`, cut into `accumulate` micro-batches, some of which may be empty.
-  /// Joined in the order of ranks they are batch(step), unless examples keep_homes. `weights` holds one
-  /// number per worker; none: equal.
+  /// Joined in the order of ranks they are batch(step), unless examples keep_homes or are arranged. `weights`
+  /// holds one number per worker, what the workers' parts are in the proportion of; none: equal.
   std::vector<std::vector<int64_t>> micro_batches(int64_t step, int workers, int rank, int accumulate,
                                                   std::span<const int64_t> weights = {});
 
@@ -52,7 +56,13 @@ class Sampler {
   /// where there is. Sizes stay as they were, and so does the order of examples within a part.
   void keep_homes(int workers);
 
+  /// From now on micro_batches arranges the examples of a batch by what `cost` (1 or more) gives for their
+  /// numbers; across workers, weights are shares of the cost then. Within a part they keep their order, and a
+  /// batch of examples that all cost the same is not arranged. Not together with keep_homes.
+  void arrange(Arrange how, std::function<int64_t(int64_t id)> cost);
+
  private:
+  std::vector<int64_t> costs_of(const std::vector<int64_t>& ids) const;  ///< none: do not arrange
   std::vector<int64_t> part_of(const std::vector<int64_t>& whole, int workers, int rank,
                                std::span<const int64_t> weights) const;
   const std::vector<int64_t>& order(int64_t epoch);
@@ -65,6 +75,8 @@ class Sampler {
   std::vector<int64_t> order_;
   int homes_ = 0;              ///< among how many workers; 0: examples have none
   std::vector<int32_t> home_;  ///< of each example
+  Arrange arrange_ = Arrange::kInOrder;
+  std::function<int64_t(int64_t)> cost_;
 };
 
 }  // namespace syncopate::data

@@ -42,7 +42,7 @@ class SquadDataset : public Dataset {
   /// The features of a question, one window after the other: begin..end-1.
   std::pair<int64_t, int64_t> features_of(int64_t question) const;
 
-  int64_t length(int64_t feature) const;  ///< pieces, special ones included
+  int64_t length(int64_t feature) const override;
   /// The positions of a feature that hold its window: first and one behind the last.
   std::pair<int64_t, int64_t> window(int64_t feature) const;
   /// The bytes of the context that a position of the window stands for.

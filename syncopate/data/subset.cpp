@@ -25,6 +25,11 @@ tensor::Batch Subset::collate(std::span<const int64_t> ids, uint64_t draw) const
   return batch;
 }
 
+int64_t Subset::length(int64_t id) const {
+  check(id >= 0 && id < size(), "an example's number is within its data set");
+  return whole_->length(ids_[static_cast<size_t>(id)]);
+}
+
 uint64_t Subset::fingerprint() const { return checksum_of(ids_, whole_->fingerprint()); }
 
 }  // namespace syncopate::data

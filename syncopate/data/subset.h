@@ -16,6 +16,7 @@ class Subset : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
+  int64_t length(int64_t id) const override;
   uint64_t fingerprint() const override;
 
  private:

@@ -26,7 +26,7 @@ class TextDataset : public Dataset {
   tensor::Batch collate(std::span<const int64_t> ids, uint64_t draw) const override;
   uint64_t fingerprint() const override;
 
-  int64_t length(int64_t id) const;  ///< words of an example, special ones included
+  int64_t length(int64_t id) const override;
   int64_t tokens() const { return static_cast<int64_t>(words_.size()); }  ///< of all examples
 
  private:

@@ -1,5 +1,7 @@
 #include "syncopate/run/assemble.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -98,6 +100,19 @@ tensor::FlatParams Assembly::flat_parameters() {
   return tensor::FlatParams(model().parameters(), options_.device);
 }
 
+/// A worker of its own rhythm would see texts of other lengths than the others do, and the noise scale takes
+/// a worker's part for a random one of the batch: there texts stay with their worker. What stages remember
+/// of an example and a worker keeps it where it is altogether, and so do GPUs, for batches of one shape.
+data::Arrange Assembly::arrangement() const {
+  if (!spec_.train.arrange || spec::activation_codec_info(spec_.activation.codec).remembers)
+    return data::Arrange::kInOrder;
+  const at::Tensor gpus = at::full({1}, options_.device.is_cpu() ? 0 : 1, at::kLong);
+  if (mesh_.world.size() > 1) mesh_.world.all_reduce(gpus, comm::Op::kMax).wait();  // devices may differ
+  if (gpus.item<int64_t>() > 0) return data::Arrange::kInOrder;
+  const bool together = spec::strategy_info(spec_.strategy.name).rhythm == spec::Rhythm::kTogether;
+  return together && !spec_.train.noise_scale ? data::Arrange::kAcrossWorkers : data::Arrange::kWithinWorkers;
+}
+
 data::LoaderOptions Assembly::loader_options() const {
   const bool free = spec_.runs_free();  // then every batch is one worker's, whoever takes it
   return {.global_batch = spec_.examples_per_step() / updates_per_step_,
@@ -109,7 +124,8 @@ data::LoaderOptions Assembly::loader_options() const {
           .threads = static_cast<int>(spec_.compute.loader_threads),
           .on_demand = free,
           .keep_empty = setup_.model->every_rank_computes(),
-          .sticky = spec::activation_codec_info(spec_.activation.codec).remembers};
+          .sticky = spec::activation_codec_info(spec_.activation.codec).remembers,
+          .arrange = arrangement()};
 }
 
 std::unique_ptr<nn::StageModel> Assembly::prepare_model() {

@@ -77,6 +77,7 @@ class Assembly {
   void make_engine();
   bool records_graphs() const;  ///< the GPU's work can be recorded
   void make_strategy();
+  data::Arrange arrangement() const;
   data::LoaderOptions loader_options() const;
 
   const spec::RunSpec spec_;

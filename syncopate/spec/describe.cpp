@@ -207,6 +207,8 @@ void RunSpec::Train::describe(Fields& fields) {
   fields.add("time_limit", time_limit, "stop after so long, with a checkpoint", "time-limit")
       .takes("SECONDS")
       .zero_is("off");
+  fields.add("arrange", arrange,
+             "spread the texts of a step over workers and micro-batches by length; false: in order");
   fields.add("balance", balance, "give each worker a share of the global batch that fits its speed",
              "balance");
   fields.add("balance_every", balance_every, "balance: steps between measurements of the workers' speed");

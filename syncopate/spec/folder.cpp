@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/spec/tasks.h"
 
 namespace syncopate::spec {
 namespace {
@@ -60,6 +63,15 @@ void keep_global_batch(RunSpec& spec, Json& before) {
   if (!as_begun) return;
   spec.train.global_batch = batch;
   spec.train.batch_size = 0;
+}
+
+/// A run of a version that left the examples of a step in order goes on so. True where that is to be said.
+bool keep_order(RunSpec& spec, Json& before) {
+  if (before.contains("train.arrange")) return false;
+  before["train.arrange"] = false;
+  const std::vector<std::string> heeded = settings_of_task(spec.task.name);
+  const bool heeds = std::find(heeded.begin(), heeded.end(), "train.arrange") != heeded.end();
+  return std::exchange(spec.train.arrange, false) && heeds;
 }
 
 fs::path numbered(const fs::path& path, int number) { return fmt::format("{}-{}", path.string(), number); }
@@ -154,6 +166,9 @@ std::vector<std::string> resume_settings(RunSpec& spec, const record::RunFolder&
   Json before = read_settings(folder);
   keep_global_batch(spec, before);
   std::vector<std::string> same, extended, refused;
+  if (keep_order(spec, before))
+    same.push_back(
+        "the run began before texts were arranged by length, and goes on with train.arrange=false");
   for (const Difference& change : differences(before, spec)) {
     if (change.name == "comm.workers") continue;  // the checkpoint says what that means
     auto& list = change.kind == Change::kNothing   ? same

@@ -126,6 +126,7 @@ struct RunSpec {
     int64_t patience = 0;
     std::string keep = "auto";
     double time_limit = 0;
+    bool arrange = true;
     bool balance = false;
     int64_t balance_every = 32;
     bool tensorboard = false;

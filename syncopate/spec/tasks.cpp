@@ -24,7 +24,7 @@ const std::vector<TaskFamily>& task_families() {
        .max_length = 128,
        .eval_batch = 64,
        .takes_prompts = true,
-       .settings = texts_and({"model.inner_dropout", "optim.label_smoothing"}),
+       .settings = texts_and({"model.inner_dropout", "optim.label_smoothing", "train.arrange"}),
        .answers = {"prompt-pair"},
        .own_settings = {{"rte", {"task.encoding", "task.separator"}},
                         {"sst2", {"task.encoding", "task.separator"}},
@@ -48,7 +48,8 @@ const std::vector<TaskFamily>& task_families() {
        .models = bert,
        .max_length = 320,
        .eval_batch = 32,
-       .settings = texts_and({"model.inner_dropout", "optim.label_smoothing", "task.stride"}),
+       .settings =
+           texts_and({"model.inner_dropout", "optim.label_smoothing", "task.stride", "train.arrange"}),
        .answers = {"may-be-empty"},
        .own_settings = {{"squad", {"task.encoding"}}}},
       {.name = "next-words",

@@ -13,7 +13,7 @@
 namespace syncopate::train {
 namespace {
 
-constexpr int64_t kFastest = 1'000'000'000;
+constexpr int64_t kFastest = 1'000'000'000'000;  // times a million fits 64 bits
 
 /// Products of shares, speeds and per cent must fit 64 bits: the fastest becomes a million.
 std::vector<int64_t> scaled(std::vector<int64_t> speeds) {
@@ -39,7 +39,7 @@ bool too_long(std::span<const int64_t> shares, std::span<const int64_t> speeds, 
 }  // namespace
 
 std::vector<int64_t> shares_by_speed(std::span<const int64_t> speeds, int64_t total) {
-  check(total >= static_cast<int64_t>(speeds.size()), "one example for every worker");
+  check(total >= static_cast<int64_t>(speeds.size()), "a share for every worker");
   const std::vector<int64_t> unit = scaled({speeds.begin(), speeds.end()});
   const int64_t together = sum(unit);
   std::vector<int64_t> shares;
@@ -53,7 +53,7 @@ std::vector<int64_t> shares_by_speed(std::span<const int64_t> speeds, int64_t to
     for (size_t r = 1; r < shares.size(); ++r) best = before(r, best, 1) ? r : best;
     ++shares[best];
   }
-  for (int64_t over = sum(shares) - total; over > 0; --over) {  // many were raised to one example
+  for (int64_t over = sum(shares) - total; over > 0; --over) {  // many were raised to one
     const auto largest = std::max_element(shares.begin(), shares.end());
     size_t last = static_cast<size_t>(largest - shares.begin());
     for (size_t r = 0; r < shares.size(); ++r) last = shares[r] > 1 && before(last, r, 0) ? r : last;
@@ -70,10 +70,10 @@ Balance::Balance(comm::Group& group, int64_t global_batch, BalanceOptions option
   }
 }
 
-void Balance::measure(int64_t examples, double seconds) {
-  if (!std::exchange(warm_, true) || examples == 0) return;
-  if (options_.cost) seconds = options_.cost(examples, seconds);
-  costs_.push_back(seconds / static_cast<double>(examples));
+void Balance::measure(int64_t load, double seconds) {
+  if (!std::exchange(warm_, true) || load == 0) return;
+  if (options_.cost) seconds = options_.cost(load, seconds);
+  costs_.push_back(seconds / static_cast<double>(load));
 }
 
 bool Balance::due(int64_t steps_done) const {

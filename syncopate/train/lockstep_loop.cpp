@@ -105,7 +105,7 @@ class LockstepLoop : public Loop {
   }
 
   void balance(const TimedStep::Done& done, int64_t steps_done) {
-    options_.balance->measure(done.own_examples, done.compute_seconds);
+    options_.balance->measure(done.own_load, done.compute_seconds);
     if (!options_.balance->adjust(steps_done)) return;
     parts_.loader.set_shares(options_.balance->shares());
     parts_.listener.shares(steps_done, options_.balance->shares());

@@ -92,6 +92,7 @@ TimedStep::Done TimedStep::make(const Request& request) {
   done.epoch = batches.epoch;
   done.last_of_epoch = batches.last_of_epoch;
   for (const tensor::Batch& batch : batches.micro) done.own_examples += batch.size();
+  done.own_load = batches.load;
   const double lr =
       parts_.schedule.lr(request.step / options_.updates_per_step) * parts_.control.rate_factor();
   const optim::LossScale* const scale = parts_.replica.loss_scale;

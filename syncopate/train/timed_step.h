@@ -25,6 +25,7 @@ class TimedStep {
     int64_t epoch = 0;
     bool last_of_epoch = false;
     int64_t own_examples = 0;
+    int64_t own_load = 0;        ///< see data::StepBatches
     double compute_seconds = 0;  ///< this rank's own, without loading and without waiting for others
     comm::Meter sent{};          ///< in this step, by this rank
     double own_loss() const;     ///< not a number where this rank had no examples

@@ -63,6 +63,9 @@ class ToyData : public data::Dataset {
     batch.ids.assign(ids.begin(), ids.end());
     return batch;
   }
+  int64_t length(int64_t id) const override {
+    return static_cast<int64_t>(examples_[static_cast<size_t>(id)].size());
+  }
   uint64_t fingerprint() const override {
     uint64_t sum = checksum_of(labels_);
     for (const auto& words : examples_) sum = checksum_of(words, sum);
@@ -110,6 +113,7 @@ spec::RunSpec spec_of(const Rig& rig) {
   spec.comm.workers = rig.workers;
   spec.train.global_batch = rig.global_batch;
   spec.train.accumulate = rig.accumulate;
+  spec.train.arrange = rig.arrange;
   spec.train.steps = rig.steps;
   spec.train.seed = static_cast<int64_t>(rig.seed);
   if (rig.eval_every > 0) spec.train.eval_every = std::to_string(rig.eval_every);
@@ -240,8 +244,8 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   }
   if (!rig.seconds_per_example.empty()) {
     options.balance =
-        train::BalanceOptions{.first = 4, .every = rig.balance_every, .cost = [&](int64_t examples, double) {
-                                return static_cast<double>(examples) * rig.seconds_per_example[rank];
+        train::BalanceOptions{.first = 4, .every = rig.balance_every, .cost = [&](int64_t load, double) {
+                                return static_cast<double>(load) * rig.seconds_per_example[rank];
                               }};
   }
   run::Assembly assembly = run::assemble(spec, setup, parallel::Mesh::of_replicas(group), group, options);

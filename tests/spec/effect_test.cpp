@@ -106,6 +106,8 @@ TEST(Effect, SettingsThatNeedAnotherSayWhich) {
             std::string::npos);
   EXPECT_EQ(complaint({"codec=one-bit", "codec.warmup=3"}), "");
   EXPECT_NE(complaint({"train.balance_every=3"}).find("--balance"), std::string::npos);
+  EXPECT_EQ(complaint({"train.arrange=false"}), "");
+  EXPECT_NE(complaint({"task=idx", "train.arrange=false"}).find("squad"), std::string::npos);
   EXPECT_NE(complaint({"train.noise_scale=true"}).find("two or more workers"), std::string::npos);
   EXPECT_NE(complaint({"strategy=local-sgd", "workers=2", "train.noise_scale=true"}), "");
   EXPECT_NE(

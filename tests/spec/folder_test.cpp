@@ -70,6 +70,18 @@ TEST_F(ResumedSettings, WhatMakesItAnotherRunNeedsAWord) {
   EXPECT_EQ(written().at("extended").size(), 2u);
 }
 
+TEST_F(ResumedSettings, AnOlderRunKeepsItsExamplesInOrder) {
+  nlohmann::json older = written();
+  ASSERT_EQ(older.erase("train.arrange"), 1u);
+  test::write_text(folder_ / "spec.json", older.dump());
+  EXPECT_FALSE(resumed(asked(2, 16)).train.arrange);
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_NE(notes_[0].find("train.arrange=false"), std::string::npos) << notes_[0];
+  EXPECT_EQ(written().at("train.arrange"), false);
+  EXPECT_NE(complaint(asked(2, 16)).find("train.arrange was false and is true now"), std::string::npos)
+      << "now it is written, and holds like any other setting";
+}
+
 TEST_F(ResumedSettings, WhatDecidesNothingIsSaidAndThatIsAll) {
   RunSpec patient = asked(2, 16);
   patient.comm.timeout = 5;

@@ -4,6 +4,9 @@
 
 #include <numeric>
 
+#include "syncopate/base/rng.h"
+#include "syncopate/data/arrangement.h"
+#include "syncopate/data/sampler.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::train {
@@ -17,7 +20,7 @@ TEST(Balance, SharesMatchSpeedsAndEveryWorkerHasAnExample) {
   EXPECT_EQ(shares_by_speed(Numbers{200, 100}, 63), (Numbers{42, 21}));
   EXPECT_EQ(shares_by_speed(Numbers{1, 1000000, 1}, 4), (Numbers{1, 2, 1}));
   EXPECT_EQ(shares_by_speed(Numbers{5, 1000000, 1}, 3), (Numbers{1, 1, 1}));
-  EXPECT_EQ(shares_by_speed(Numbers{1000000000, 1}, 1000000), (Numbers{999999, 1}));
+  EXPECT_EQ(shares_by_speed(Numbers{1000000000000, 1}, 1000000), (Numbers{999999, 1}));
   for (int64_t total = 7; total < 200; ++total) {
     const Numbers shares = shares_by_speed(Numbers{13, 1, 999, 250, 40, 41, 2}, total);
     EXPECT_EQ(std::accumulate(shares.begin(), shares.end(), int64_t{0}), total);
@@ -78,6 +81,42 @@ TEST(Balance, AccountsForFixedCosts) {
   const Numbers shares = shares_over(80, 64, 2, cost).back();
   const double first = cost(0, 0, shares[0]), second = cost(1, 0, shares[1]);
   EXPECT_LT(std::max(first, second) / std::min(first, second), 1.08);
+}
+
+/// How much longer than the faster worker the slower one takes, as a mean over the last steps, where texts
+/// cost what their lengths say and rank 1 is twice as slow.
+double unevenness(bool by_cost) {
+  double total = 0;
+  test::run_ranks(2, [&](comm::Group& group) {
+    Balance balance(group, 64, {.first = 4, .every = 8});
+    for (int step = 1; step <= 64; ++step) {
+      Rng rng(static_cast<uint64_t>(step));
+      Numbers costs;
+      for (int i = 0; i < 64; ++i) costs.push_back(data::cost_of(3 + int64_t(rng.below(40) * rng.below(5))));
+      const std::vector<int> worker_of = data::deal(costs, balance.shares());
+      const data::Range in_order = data::share(64, balance.shares(), 0);
+      double seconds[2] = {};
+      int64_t loads[2] = {};
+      for (size_t i = 0; i < costs.size(); ++i) {
+        const int worker = by_cost ? worker_of[i] : static_cast<int64_t>(i) >= in_order.end;
+        seconds[worker] += (worker == 1 ? 2e-3 : 1e-3) * static_cast<double>(costs[i]);
+        loads[worker] += by_cost ? costs[i] : 1;
+      }
+      balance.measure(loads[group.rank()], seconds[group.rank()]);
+      balance.adjust(step);
+      if (step > 32 && group.rank() == 0)
+        total += std::max(seconds[0], seconds[1]) / std::min(seconds[0], seconds[1]) - 1;
+    }
+    if (by_cost) {
+      EXPECT_NEAR(static_cast<double>(balance.shares()[0]), 42.7, 1);
+    }
+  });
+  return total / 32;
+}
+
+TEST(Balance, TextsAreBalancedByTheirTokens) {
+  EXPECT_LT(unevenness(true), 0.05);
+  EXPECT_GT(unevenness(false), 0.15) << "the foil: by examples, in order";
 }
 
 TEST(Balance, MissingMeasurementKeepsTheShares) {

@@ -57,7 +57,7 @@ at::Tensor embed(const EmbeddingParams& params, const at::Tensor& ids_BL, const 
                      .shift_D = norm.shift.value,
                      .pad_token = options.pad_token,
                      .eps = options.eps,
-                     .drop = drop_of(noise)},
+                     .drop = drop_of(options.noise)},
       EmbeddingGrads{{word.grad, position.grad, type.grad}, norm.weight.grad, norm.shift.grad}, params.word,
       params.position, params.type, params.norm.weight, params.norm.bias);
 }

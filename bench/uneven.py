@@ -40,8 +40,10 @@ def limited_group(cores):
         if first.exists():
             (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
             (folder / "cpu.cfs_quota_us").write_text(str(quota))
+            (folder / "cpu.shares").write_text("262144")  # before others: what it may have it gets
         else:
             (folder / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+            (folder / "cpu.weight").write_text("10000")
     except OSError as error:
         sys.exit(f"cannot limit a worker's CPU: {error}; this needs root and a writable /sys/fs/cgroup")
     try:

@@ -164,6 +164,37 @@ TEST(Layers, Attention) {
   });
 }
 
+TEST(Layers, AttentionOfPackedRows) {
+  for_all([](const Size& s, double rate, const std::string& where) {
+    if (s.B == 1) return;  // there would be no padding
+    const at::Tensor lengths_B1 = s.L - at::arange(s.B).unsqueeze(1) * (s.L / s.B);
+    const at::Tensor real_BL = at::arange(s.L).unsqueeze(0).lt(lengths_B1);
+    tensor::Batch batch;
+    batch.fields["attention_mask"] = real_BL.to(at::kLong);
+    for (const bool first_only : {false, true}) {
+      const AttentionCase c(s, rate, first_only, false);
+      AttentionOptions padded = c.options, packed = c.options;
+      packed.packed = packing_of(batch);
+      ASSERT_NE(packed.packed, nullptr);
+      at::Tensor asked = at::ones({s.B, 1, 1}, at::kDouble);
+      if (!first_only) {
+        asked = real_BL.unsqueeze(2).to(at::kDouble);
+        padded.probs_noise.rows = padded.output_noise.rows = some_rows(s.B * s.L);
+        packed.probs_noise.rows = packed.output_noise.rows =
+            chosen_rows(padded.output_noise.rows, packed.packed->places_N);
+      }
+      const at::Tensor mask_BL = real_BL.logical_not().to(at::kDouble) * std::numeric_limits<float>::lowest();
+      at::Tensor out = fast::attend(c.params, pack(c.x, *packed.packed), {}, packed);
+      if (!first_only) out = unpack(out, *packed.packed);
+      expect_same(out, AttentionCase::inputs(c.x, c.params),
+                  plain::attend(c.wide, c.wide_x, mask_BL, padded) * asked,
+                  AttentionCase::inputs(c.wide_x, c.wide), fmt::format("{} first {}", where, first_only));
+      const at::Tensor foil = plain::attend(c.wide, c.wide_x, {}, padded) * asked;
+      EXPECT_GT(error_of(out.detach(), foil.detach()), 1e-3) << where << ": padding is seen";
+    }
+  });
+}
+
 TEST(Layers, AttentionFoilsDiffer) {
   const AttentionCase c({2, 37, 40, 5, 1}, 0.25, false, true);
   const at::Tensor right = plain::attend(c.wide, c.wide_x, c.wide_mask, c.options).detach();

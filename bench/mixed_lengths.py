@@ -6,17 +6,22 @@
 
 ddp over two processes of one thread each; runs with the same settings and global batches in turn: by length (as usual), in
 order (train.arrange=false) and, with --before, the program of another build, which has neither. Reported are medians of
-examples per second without the first two steps, medians of the ratios within a round, and what the slower worker waits less:
-the exchange's share of a step, which is mostly waiting for the other worker. Data: the folder $SYNCOPATE_SHARED (../shared).
+examples per second without the first two steps, medians of the ratios within a round, and the exchange's share of a step, which
+is mostly waiting for the other worker. A second table is arithmetic on the texts' lengths: the cost of a step's slowest worker
+over the mean of all. Data: the folder $SYNCOPATE_SHARED (../shared).
 """
+import csv
 import json
 import pathlib
+import random
 import shutil
 import statistics
 import sys
 import tempfile
 
-from harness import heading, median_of, parser_for, pick, report, result_of, rounds, row, run, text_tasks
+from harness import heading, median_of, parser_for, pick, ratios, report, result_of, rounds, row, run, shared, text_tasks
+
+SPLITS = [(64, 2), (16, 2), (64, 8)]  # examples a step, workers
 
 
 def measure(program, flags):
@@ -29,6 +34,46 @@ def measure(program, flags):
     total = sum(step["ms"] for step in timed)
     return {"rate": 1e3 * sum(step["examples"] for step in timed) / total, "loss": loss, "last": steps[-1]["loss"],
             "exchange": sum(step["exchange_ms"] for step in timed) / total}
+
+
+def lengths(program, task):
+    """Of 2,000 training texts, in any order."""
+    name = {"tweets": "davidson/labeled_data.csv", "sst2": "glue_sst2/train.tsv", "rte": "glue_rte/train.tsv"}[task]
+    columns = {"tweets": ["tweet"], "sst2": ["sentence"], "rte": ["sentence1", "sentence2"]}[task]
+    with open(shared() / "data" / name, encoding="utf-8", newline="") as file:
+        table = csv.DictReader(file) if task == "tweets" else csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        rows = [[line[column] for column in columns] for line in table]
+    random.Random(1).shuffle(rows)
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        for texts in rows[:2000]:
+            file.write(json.dumps(dict(zip("ab", texts)) if len(texts) == 2 else {"text": texts[0]}) + "\n")
+        file.flush()
+        said = run([program, "tokenize", file.name, "--jsonl", "--max-length", 128,
+                    "--vocab", shared() / "data/bert_vocab/vocab.txt"])
+    return [len(json.loads(line)["ids"]) for line in said.splitlines()]
+
+
+def slowest_over_mean(costs, batch, workers, dealt):
+    """The mean over steps; `dealt` as syncopate/data/arrangement.h does it."""
+    found = []
+    for first in range(0, len(costs) - batch + 1, batch):
+        loads = [0] * workers
+        step = costs[first:first + batch]
+        for number, cost in enumerate(sorted(step, reverse=True) if dealt else step):
+            worker = min(range(workers), key=lambda w: loads[w]) if dealt else number * workers // batch
+            loads[worker] += cost
+        found.append(max(loads) * workers / sum(loads))
+    return statistics.mean(found)
+
+
+def loads_table(program, tasks):
+    lines = heading("task", *(f"{batch} texts, {workers} workers: in order" if part == 0 else "by length"
+                              for batch, workers in SPLITS for part in (0, 1)))
+    for task in tasks:
+        costs = [length + length * length // 1024 for length in lengths(program, task)]
+        lines.append(row(task, *(f"{slowest_over_mean(costs, batch, workers, dealt):.2f}"
+                                 for batch, workers in SPLITS for dealt in (False, True))))
+    return lines
 
 
 def main():
@@ -48,9 +93,11 @@ def main():
     sides = {"in order": (options.build, ["--set", "train.arrange=false"]), "by length": (options.build, [])}
     if options.before:
         sides = {"before": (options.before, []), **sides}
-    lines = heading("task", *(f"{side}, examples/s" for side in sides), *(f"by length / {side}" for side in sides if side != "by length"),
+    tasks = pick(options.tasks, ",", known, "task")
+    others = [side for side in sides if side != "by length"]
+    lines = heading("task", *(f"{side}, examples/s" for side in sides), *(f"by length / {side}" for side in others),
                     *(f"exchange, {side}" for side in sides), "largest difference of losses")
-    for task in pick(options.tasks, ",", known, "task"):
+    for task in tasks:
         flags = [*known[task], "--model", options.model, "--strategy", "ddp", "--workers", options.workers, "--threads", 1,
                  "--global-batch", options.batch, "--steps", options.steps, "--limit", options.steps * options.batch,
                  "--set", "task.test_limit=16"]
@@ -59,14 +106,16 @@ def main():
             for side in sorted(sides, reverse=number % 2 == 0):
                 build, more = sides[side]
                 found[side].append(measure(build / "syncopate", [*flags, *more]))
-        ratios = {side: statistics.median(a["rate"] / b["rate"] for a, b in zip(found["by length"], found[side])) for side in sides}
-        apart = max(abs(a[key] / b[key] - 1) for key in ("loss", "last") for side in sides
-                    for a, b in zip(found["by length"], found[side]))
+        by_length = found["by length"]
+        gains = [statistics.median(ratios(by_length, found[side], "rate")) for side in others]
+        apart = max(abs(a[key] / b[key] - 1) for key in ("loss", "last") for side in others
+                    for a, b in zip(by_length, found[side]))
         lines.append(row(task, *(f"{median_of(found[side], 'rate'):.1f}" for side in sides),
-                         *(f"{ratios[side]:.2f}" for side in sides if side != "by length"),
+                         *(f"{gain:.2f}" for gain in gains),
                          *(f"{100 * median_of(found[side], 'exchange'):.1f} %" for side in sides), f"{apart:.1e}"))
-    report([*lines, "", f"- {options.model}, {options.workers} workers, {options.batch} examples a step, {options.rounds} rounds of "
-            f"{options.steps} steps in turn"], options.out)
+    report([*lines, "", f"- {options.model}, {options.workers} workers, {options.batch} examples a step, {options.rounds} rounds "
+            f"of {options.steps} steps in turn", "", "Cost of a step's slowest worker over the mean of all:", "",
+            *loads_table(options.build / "syncopate", tasks)], options.out)
 
 
 if __name__ == "__main__":

@@ -100,9 +100,9 @@ tensor::FlatParams Assembly::flat_parameters() {
   return tensor::FlatParams(model().parameters(), options_.device);
 }
 
-/// A worker of its own rhythm would see texts of other lengths than the others do, and the noise scale takes
-/// a worker's part for a random one of the batch: there texts stay with their worker. What stages remember
-/// of an example and a worker keeps it where it is altogether, and so do GPUs, for batches of one shape.
+/// A worker of its own rhythm would see texts of other lengths than the others do: there texts stay with
+/// their worker. What stages remember of an example and a worker keeps it where it is altogether, and so do
+/// GPUs, for batches of one shape.
 data::Arrange Assembly::arrangement() const {
   if (!spec_.train.arrange || spec::activation_codec_info(spec_.activation.codec).remembers)
     return data::Arrange::kInOrder;
@@ -110,7 +110,7 @@ data::Arrange Assembly::arrangement() const {
   if (mesh_.world.size() > 1) mesh_.world.all_reduce(gpus, comm::Op::kMax).wait();  // devices may differ
   if (gpus.item<int64_t>() > 0) return data::Arrange::kInOrder;
   const bool together = spec::strategy_info(spec_.strategy.name).rhythm == spec::Rhythm::kTogether;
-  return together && !spec_.train.noise_scale ? data::Arrange::kAcrossWorkers : data::Arrange::kWithinWorkers;
+  return together ? data::Arrange::kAcrossWorkers : data::Arrange::kWithinWorkers;
 }
 
 data::LoaderOptions Assembly::loader_options() const {

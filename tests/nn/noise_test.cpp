@@ -91,7 +91,7 @@ TEST(Noise, RowsFollowTheExampleAndThePosition) {
     EXPECT_EQ((*some)[4 + position], (*others)[position]);
     EXPECT_NE((*some)[position], (*some)[4 + position]);
   }
-  EXPECT_EQ(*first_rows(others, 3), std::vector<uint64_t>({(*others)[0], (*others)[6], (*others)[12]}));
+  EXPECT_EQ(*rows_of(turned.ids, 1), std::vector<uint64_t>({(*others)[0], (*others)[6], (*others)[12]}));
   EXPECT_EQ(*chosen_rows(some, at::tensor({5, 2}, at::kLong)),
             std::vector<uint64_t>({(*some)[5], (*some)[2]}));
 }

@@ -48,14 +48,6 @@ NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL) {
   return rows_of(batch.ids, tokens_BL.size(1));
 }
 
-NoiseRows first_rows(const NoiseRows& rows_BL, int64_t examples) {
-  if (!rows_BL || examples == 0) return rows_BL;
-  auto rows = std::make_shared<std::vector<uint64_t>>();
-  const size_t length = rows_BL->size() / static_cast<size_t>(examples);
-  for (size_t at = 0; at < rows_BL->size(); at += length) rows->push_back((*rows_BL)[at]);
-  return rows;
-}
-
 NoiseRows chosen_rows(const NoiseRows& rows_BL, const at::Tensor& positions) {
   if (!rows_BL) return rows_BL;
   const at::Tensor on_host = positions.cpu().contiguous();

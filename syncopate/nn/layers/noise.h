@@ -42,12 +42,11 @@ struct Noise {
 /// Noise that drops the share `rate` (0 <= rate < 1).
 Noise make_noise(uint64_t key, double rate);
 
-/// Of tensors with `each` rows for every example: one for each id and place in the example.
+/// Of tensors with `each` rows for every example: one for each id and place in the example. With one each,
+/// those of the first places.
 NoiseRows rows_of(std::span<const int64_t> ids, int64_t each);
 /// Those of a batch's [B, L, ...] tensors.
 NoiseRows rows_of(const tensor::Batch& batch, const at::Tensor& tokens_BL);
-/// Of these, the first of each example, as [B, ...] tensors have them.
-NoiseRows first_rows(const NoiseRows& rows_BL, int64_t examples);
 /// Of these, the ones at `positions` (int64, on any device).
 NoiseRows chosen_rows(const NoiseRows& rows_BL, const at::Tensor& positions);
 

@@ -295,11 +295,13 @@ class Worker {
       notes_ = spec::resume_settings(spec_, folder_, options_.extend);
     }
     // Others may not see the folder: rank 0 tells them what a run that resumes has its batches from.
-    nlohmann::json chosen{folder_.path.string(), spec_.train.batch_size, spec_.train.global_batch};
+    nlohmann::json chosen{folder_.path.string(), spec_.train.batch_size, spec_.train.global_batch,
+                          spec_.train.arrange};
     chosen = nlohmann::json::parse(comm::broadcast_text(group, chosen.dump(), 0));
     folder_.path = chosen.at(0).get<std::string>();
     spec_.train.batch_size = chosen.at(1);
     spec_.train.global_batch = chosen.at(2);
+    spec_.train.arrange = chosen.at(3);
   }
 
   static std::string data_hash(const tasks::TaskSetup& setup) {

@@ -65,13 +65,14 @@ void keep_global_batch(RunSpec& spec, Json& before) {
   spec.train.batch_size = 0;
 }
 
-/// A run of a version that left the examples of a step in order goes on so. True where that is to be said.
-bool keep_order(RunSpec& spec, Json& before) {
-  if (before.contains("train.arrange")) return false;
-  before["train.arrange"] = false;
+/// A run's texts are arranged as when it began; those of a version that did not know the setting were in
+/// order. True where that is not what was asked for.
+bool keep_arrangement(RunSpec& spec, Json& before) {
+  const bool began = before.value("train.arrange", false);
+  before["train.arrange"] = began;
   const std::vector<std::string> heeded = settings_of_task(spec.task.name);
   const bool heeds = std::find(heeded.begin(), heeded.end(), "train.arrange") != heeded.end();
-  return std::exchange(spec.train.arrange, false) && heeds;
+  return std::exchange(spec.train.arrange, began) != began && heeds;
 }
 
 fs::path numbered(const fs::path& path, int number) { return fmt::format("{}-{}", path.string(), number); }
@@ -166,9 +167,8 @@ std::vector<std::string> resume_settings(RunSpec& spec, const record::RunFolder&
   Json before = read_settings(folder);
   keep_global_batch(spec, before);
   std::vector<std::string> same, extended, refused;
-  if (keep_order(spec, before))
-    same.push_back(
-        "the run began before texts were arranged by length, and goes on with train.arrange=false");
+  if (keep_arrangement(spec, before))
+    same.push_back(fmt::format("train.arrange stays {}, as when the run began", spec.train.arrange));
   for (const Difference& change : differences(before, spec)) {
     if (change.name == "comm.workers") continue;  // the checkpoint says what that means
     auto& list = change.kind == Change::kNothing   ? same

@@ -76,10 +76,20 @@ TEST_F(ResumedSettings, AnOlderRunKeepsItsExamplesInOrder) {
   test::write_text(folder_ / "spec.json", older.dump());
   EXPECT_FALSE(resumed(asked(2, 16)).train.arrange);
   ASSERT_EQ(notes_.size(), 1u);
-  EXPECT_NE(notes_[0].find("train.arrange=false"), std::string::npos) << notes_[0];
+  EXPECT_NE(notes_[0].find("train.arrange stays false"), std::string::npos) << notes_[0];
   EXPECT_EQ(written().at("train.arrange"), false);
-  EXPECT_NE(complaint(asked(2, 16)).find("train.arrange was false and is true now"), std::string::npos)
-      << "now it is written, and holds like any other setting";
+  EXPECT_FALSE(resumed(asked(2, 16)).train.arrange) << "again, by the same command";
+  RunSpec given = asked(2, 16);
+  given.train.arrange = false;
+  resumed(given);
+  EXPECT_TRUE(notes_.empty()) << "that is how it is";
+}
+
+TEST_F(ResumedSettings, ARunKeepsItsArrangement) {
+  RunSpec other = asked(2, 16);
+  other.train.arrange = false;
+  EXPECT_TRUE(resumed(other).train.arrange);
+  EXPECT_EQ(notes_, (std::vector<std::string>{"train.arrange stays true, as when the run began"}));
 }
 
 TEST_F(ResumedSettings, WhatDecidesNothingIsSaidAndThatIsAll) {

@@ -16,6 +16,7 @@ Rig rig_for(const std::string& strategy, int workers) {
   rig.workers = workers;
   rig.dropout = 0.1;
   rig.steps = 20;
+  rig.arrange = true;
   return rig;
 }
 

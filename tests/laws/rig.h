@@ -41,7 +41,7 @@ struct Rig {
   bool resume = false;
   /// Instead of the strategy named above, one that has no name.
   std::function<std::unique_ptr<parallel::Strategy>(comm::Group&)> make{};
-  bool arrange = true;         ///< texts by length
+  bool arrange = false;  ///< texts by length; else workers have contiguous shares, whatever the strategy
   bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
   int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
   /// Balance shares where rank r seems to need so many seconds for an example, or for a token where texts are

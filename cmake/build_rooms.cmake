@@ -35,6 +35,11 @@ foreach(room ${SYNCOPATE_ROOMS})
       list(FILTER sources EXCLUDE REGEX "/gpu/cuda/")
     endif()
   endif()
+  if(MPI_CXX_FOUND)
+    list(FILTER sources EXCLUDE REGEX "/comm/mpi_absent\\.cpp$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "/comm/mpi/")
+  endif()
   if(NOT sources)
     continue()
   endif()
@@ -66,6 +71,10 @@ if(SYNCOPATE_CUDA)
   target_include_directories(room_gpu SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 endif()
 target_link_libraries(room_watch PRIVATE syncopate_http)
+if(MPI_CXX_FOUND)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/comm/mpi/link.cpp PROPERTIES
+    INCLUDE_DIRECTORIES "${MPI_CXX_INCLUDE_DIRS}" COMPILE_DEFINITIONS "OMPI_SKIP_MPICXX=1;MPICH_SKIP_MPICXX=1")
+endif()
 if(NOT XLSXWRITER_INCLUDE STREQUAL "/usr/include")
   target_include_directories(room_report SYSTEM PRIVATE ${XLSXWRITER_INCLUDE})
 endif()
@@ -86,7 +95,7 @@ target_link_libraries(syncopate PUBLIC ${SYNCOPATE_FMT} nlohmann_json::nlohmann_
                                        PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)
 target_link_libraries(syncopate INTERFACE $<BUILD_INTERFACE:syncopate_torch> $<BUILD_INTERFACE:syncopate_sanitizers>
                                           ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CRYPTO_LIBRARY} ${HTTPLIB_LIBRARY}
-                                          ${XLSXWRITER_LIBRARY}
+                                          ${XLSXWRITER_LIBRARY} ${MPI_CXX_LIBRARIES}
                                           ${CMAKE_DL_LIBS})
 if(SYNCOPATE_CUDA)
   target_link_libraries(syncopate INTERFACE ${TORCH_CUDA_LIBRARIES} ${CUDART_LIBRARY} ${CMAKE_DL_LIBS} rt)

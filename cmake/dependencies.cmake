@@ -21,6 +21,11 @@ find_library(ZLIB_LIBRARY NAMES z libz.so.1 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQ
 find_path(CRYPTO_INCLUDE openssl/hmac.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(CRYPTO_LIBRARY NAMES crypto libcrypto.so.3 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 
+# Optional: the backend mpi. C's functions alone are called.
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI COMPONENTS CXX QUIET)
+message(STATUS "MPI: ${MPI_CXX_FOUND} ${MPI_CXX_VERSION}")
+
 # The server of `watch`. The definitions are those that Debian compiled the library with.
 find_path(HTTPLIB_INCLUDE httplib.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(HTTPLIB_LIBRARY NAMES cpp-httplib libcpp-httplib.so.0.11 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)

@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libgloo-dev libopenblas0-pthread libcli11-dev nlohmann-json3-dev
           libtomlplusplus-dev libfmt-dev libutf8proc-dev zlib1g-dev libssl-dev libcpp-httplib-dev libxlsxwriter-dev
           libgtest-dev wordnet-base dataset-fashion-mnist
-          openmpi-bin iproute2 procps python3 python3-torch)
+          openmpi-bin libopenmpi-dev iproute2 procps python3 python3-torch)
 if [ "${1:-debian}" = debian ]; then packages+=(libtorch-dev); else packages+=(python3-venv); fi
 if [ "${2:-}" = tests ]; then packages+=(chromium chromium-driver); fi
 

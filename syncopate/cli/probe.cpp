@@ -128,7 +128,10 @@ int probe(ProbeArguments& arguments, char** argv) {
   const int64_t servers = spec.servers();
   if (servers > 0) spec.strategy = {};
   const run::World world = find_world(arguments.settings, arguments.world, given, spec);
-  if (!world.is_worker()) run::require_place_for(spec.comm.workers);
+  if (!world.is_worker()) {
+    run::require_place_for(spec.comm.workers);
+    run::require_backend(spec.comm.backend, spec.comm.workers);
+  }
   spec.validate();
   run::parse_device(spec.compute.device);
   if (!arguments.no_links && arguments.no_step && spec.comm.workers == 1)

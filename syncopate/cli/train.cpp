@@ -130,14 +130,14 @@ int train(const TrainArguments& arguments, char** argv) {
   if (arguments.trace_steps < 1)
     throw ConfigError("--trace-steps must be at least 1, got {}", arguments.trace_steps);
   if (!arguments.trace.empty() && world.rank <= 0) run::require_trace_place(arguments.trace);
+  const int64_t processes = spec.comm.workers + spec.servers();
+  const bool launches =
+      !world.is_worker() && processes > 1 && !spec::strategy_info(spec.strategy.name).in_one_process;
+  if (launches) run::require_backend(spec.comm.backend, processes);
   if (!world.is_worker() && run::needs_lab(spec))
-    return run::run_in_network(spec, static_cast<int>(spec.comm.workers + spec.servers()), argv);
+    return run::run_in_network(spec, static_cast<int>(processes), argv);
   run::parse_device(spec.compute.device);  // a run that asks for a GPU that is not there starts no worker
-  if (world.is_worker() || spec.comm.workers + spec.servers() == 1 ||
-      spec::strategy_info(spec.strategy.name).in_one_process) {
-    return work(spec, world, arguments);
-  }
-  return launch_workers(spec, arguments, argv);
+  return launches ? launch_workers(spec, arguments, argv) : work(spec, world, arguments);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "syncopate/comm/gloo.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/machine.h"
+#include "syncopate/comm/mpi.h"
 #include "syncopate/comm/one_gpu.h"
 #include "syncopate/comm/shm.h"
 #include "syncopate/comm/staged.h"
@@ -39,10 +40,11 @@ bool share_a_host(lifeline::Lifeline& line, const CommOptions& options) {
 }
 
 /// Null: the ranks have no memory in common, or are not to use it. Every rank comes to the same result.
-std::unique_ptr<Group> try_shm(const std::shared_ptr<lifeline::Lifeline>& line, const CommOptions& options) {
-  const bool one = share_a_host(*line, options), asked = options.backend == "shm";
+std::unique_ptr<Group> try_shm(const std::shared_ptr<lifeline::Lifeline>& line, const CommOptions& options,
+                               bool one_host) {
+  const bool asked = options.backend == "shm";
   if (options.backend == "gloo") return nullptr;
-  if (!one) {
+  if (!one_host) {
     if (!asked) return nullptr;
     throw ConfigError("the backend shm is for the workers of one host, but these run on several; use gloo");
   }
@@ -52,6 +54,22 @@ std::unique_ptr<Group> try_shm(const std::shared_ptr<lifeline::Lifeline>& line, 
     if (asked) throw;
     return nullptr;
   }
+}
+
+void open_group(Membership& membership, const CommOptions& options) {
+  const std::shared_ptr<lifeline::Lifeline>& line = membership.lifeline;
+  const bool one_host = share_a_host(*line, options);
+  std::unique_ptr<Group> group;
+  if (options.backend == "mpi") {
+    group = open_mpi(line, options.timeout);
+    membership.backend = "mpi";
+  } else if ((group = try_shm(line, options, one_host))) {
+    membership.backend = "shm";
+  } else {
+    group = open_gloo(line, options.timeout, options.interface_address);
+    membership.backend = "gloo";
+  }
+  membership.group = on_one_gpu(staged(std::move(group)));
 }
 
 }  // namespace
@@ -66,18 +84,21 @@ void Membership::fail(std::string_view sentence, int exit_code) {
 
 void Membership::leave() {
   group.reset();
+  if (backend == "mpi") close_mpi(*lifeline);
   if (lifeline) lifeline->goodbye();
   if (server) server->close();
 }
 
 Membership open(const CommOptions& options) {
-  if (options.backend != "auto" && options.backend != "gloo" && options.backend != "shm")
-    throw ConfigError("a backend is auto, gloo or shm, got \"{}\"", options.backend);
+  const std::string& backend = options.backend;
+  if (backend != "auto" && backend != "gloo" && backend != "shm" && backend != "mpi")
+    throw ConfigError("a backend is auto, gloo, shm or mpi, got \"{}\"", backend);
   Membership membership;
   if (options.size == 1) {
     membership.group = open_alone();
     return membership;
   }
+  if (backend == "mpi") require_mpi(options.size);
   lifeline::Connection connection = lifeline::rendezvous(options.rendezvous,
                                                          {.rank = options.rank,
                                                           .size = options.size,
@@ -88,10 +109,7 @@ Membership open(const CommOptions& options) {
   membership.server = std::move(connection.server);
   membership.lifeline = std::move(connection.lifeline);
   try {
-    std::unique_ptr<Group> group = try_shm(membership.lifeline, options);
-    membership.backend = group ? "shm" : "gloo";
-    if (!group) group = open_gloo(membership.lifeline, options.timeout, options.interface_address);
-    membership.group = on_one_gpu(staged(std::move(group)));
+    open_group(membership, options);
   } catch (const ConfigError& error) {
     membership.fail(error.what(), static_cast<int>(error.code()));  // a launcher reports what a rank told it
     throw;

@@ -12,6 +12,7 @@
 #include "syncopate/comm/job_queue.h"
 #include "syncopate/comm/members.h"
 #include "syncopate/comm/own.h"
+#include "syncopate/comm/queued.h"
 #include "syncopate/comm/shm_collectives.h"
 #include "syncopate/comm/shm_post.h"
 #include "syncopate/comm/waits.h"
@@ -64,18 +65,6 @@ class ShmState {
     region->mine().post.ring();
   }
 
-  /// What fails leaves the group dead: ranks no longer agree on what comes next.
-  template <typename Body>
-  void dying(const Body& body) {
-    waits->check();
-    try {
-      body();
-    } catch (const std::exception& error) {
-      waits->die(error.what());
-      throw;
-    }
-  }
-
   std::shared_ptr<Waits> waits;
   std::shared_ptr<ShmRegion> region;
   ShmCollectives collectives;
@@ -103,33 +92,13 @@ class ShmState {
   bool has_cores_;
 };
 
-class ShmOperation : public Pending::Work {
- public:
-  ShmOperation(std::shared_ptr<ShmState> state, std::shared_ptr<JobQueue> queue, const char* operation,
-               std::shared_ptr<JobQueue::Job> job)
-      : state_(std::move(state)), queue_(std::move(queue)), operation_(operation), job_(std::move(job)) {}
-
-  void wait() override {
-    // Most of the time it is done in this thread, and the waiting is in there.
-    if (!queue_->wait(*job_, milliseconds(1)))
-      state_->waits->wait(operation_, [&](milliseconds slice) { return queue_->wait(*job_, slice); });
-    note_end(job_->ended);
-  }
-
- private:
-  std::shared_ptr<ShmState> state_;
-  std::shared_ptr<JobQueue> queue_;
-  const char* operation_;
-  std::shared_ptr<JobQueue::Job> job_;
-};
-
 class ShmLetter : public Pending::Work {
  public:
   ShmLetter(std::shared_ptr<ShmState> state, const char* operation, std::shared_ptr<ShmPost::Letter> letter)
       : state_(std::move(state)), operation_(operation), letter_(std::move(letter)) {}
 
   void wait() override {
-    state_->dying([&] {
+    state_->waits->dying([&] {
       Wait wait(*state_->waits, operation_);
       while (!state_->post.done(*letter_)) {
         if (state_->post.move()) continue;
@@ -218,7 +187,7 @@ class ShmGroup : public Group {
     check(to >= 0 && to < size() && to != rank(), "a rank sends to another one of its group");
     if (tensor.numel() == 0) return nothing();
     std::shared_ptr<ShmPost::Letter> letter;
-    state_->dying([&] { letter = state_->post.send(own(tensor), to, tag); });
+    state_->waits->dying([&] { letter = state_->post.send(own(tensor), to, tag); });
     return posted("send", std::move(letter));
   }
 
@@ -263,13 +232,13 @@ class ShmGroup : public Group {
         queue_->push([state = state_, operation, body = std::move(body)](bool by_waiter) {
           std::optional<Wait> wait;
           if (by_waiter) wait.emplace(*state->waits, operation);
-          state->dying([&] {
+          state->waits->dying([&] {
             body(state->collectives, [&](const std::function<bool()>& ready) {
               state->await(state->region->mine().bell, wait ? &*wait : nullptr, ready);
             });
           });
         });
-    return Pending(std::make_unique<ShmOperation>(state_, queue_, operation, std::move(job)));
+    return queued(state_->waits, queue_, operation, std::move(job));
   }
 
   Pending posted(const char* operation, std::shared_ptr<ShmPost::Letter> letter) {

@@ -85,6 +85,16 @@ void Waits::die(const std::string& sentence) {
   if (failure_.empty()) failure_ = sentence;
 }
 
+void Waits::dying(const std::function<void()>& body) {
+  check();
+  try {
+    body();
+  } catch (const std::exception& error) {
+    die(error.what());
+    throw;
+  }
+}
+
 void Waits::give_up(const std::string& sentence) {
   die(sentence);
   throw CommError("{}", sentence);

@@ -35,6 +35,9 @@ class Waits {
   /// The group is dead from here on, unless it was: every later call throws CommError with the first
   /// sentence.
   void die(const std::string& sentence);
+  /// Throws as check() does, else does `body`. What it throws leaves the group dead: ranks no longer agree on
+  /// what comes next.
+  void dying(const std::function<void()>& body);
 
  private:
   friend class Wait;

@@ -10,6 +10,7 @@
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
 #include "syncopate/run/placement.h"
+#include "syncopate/run/world.h"
 #include "syncopate/spec/tasks.h"
 
 namespace syncopate::lab {
@@ -68,6 +69,7 @@ void require_inputs(const spec::RunSpec& spec) {
   require_model(spec);
   require_start(spec.model.init_from);
   run::require_place_for(spec.comm.workers + spec.servers());
+  run::require_backend(spec.comm.backend, spec.comm.workers + spec.servers());
   if (!spec.network.name.empty()) run::place(spec, static_cast<int>(spec.comm.workers + spec.servers()));
   run::parse_device(spec.compute.device);
 }

@@ -385,7 +385,7 @@ class Worker {
         world_.launcher == "none" || world_.launcher == "syncopate" ? ""
                                                                     : fmt::format(" by {}", world_.launcher),
         membership_.backend == "shm"    ? " over shared memory"
-        : membership_.backend == "gloo" ? " over gloo"
+        : membership_.backend != "none" ? " over " + membership_.backend
                                         : ""));
     const bool free = spec_.runs_free();
     recorder.say(

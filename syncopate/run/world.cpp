@@ -7,6 +7,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
+#include "syncopate/comm/mpi.h"
 
 extern char** environ;
 
@@ -319,6 +320,10 @@ Environment environment_of_process() {
     if (equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return all;
+}
+
+void require_backend(const std::string& backend, int64_t processes) {
+  if (backend == "mpi" && processes > 1) comm::require_mpi(static_cast<int>(processes));
 }
 
 comm::Membership join(const World& world, const std::string& backend, std::chrono::milliseconds timeout,

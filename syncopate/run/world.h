@@ -51,6 +51,10 @@ comm::Membership join(const World& world, const std::string& backend, std::chron
                       const lifeline::Claims& claims = {},
                       const std::function<void(const std::string&)>& note = {});
 
+/// Throws ConfigError where processes that our own launcher starts cannot use the backend: over MPI only
+/// those can talk that MPI's launcher has started.
+void require_backend(const std::string& backend, int64_t processes);
+
 /// The first host of Slurm's list: "node[07-09,12],other" -> "node07".
 std::string first_host(const std::string& node_list);
 

@@ -224,11 +224,11 @@ void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "number of workers", "workers");
   fields
       .add("backend", backend,
-           "how workers exchange (shm: memory that the workers of one host share; auto: shm where all are on "
-           "one host, else gloo)",
+           "how workers exchange (shm: memory that the workers of one host share; mpi: for workers that mpirun "
+           "starts; auto: shm where all are on one host, else gloo)",
            "backend")
       .takes("BACKEND")
-      .one_of({"auto", "gloo", "shm"});
+      .one_of({"auto", "gloo", "shm", "mpi"});
   fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")
       .takes("SECONDS");
   fields.add("fault", fault, "fault injection: makes that worker fail there")

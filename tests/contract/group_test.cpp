@@ -2,8 +2,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+
 #include "syncopate/base/error.h"
 #include "syncopate/comm/staged.h"
+#include "tests/contract/mpi_ranks.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::test {
@@ -17,26 +21,38 @@ const std::vector<at::ScalarType> kTypes = {at::kFloat, at::kDouble, at::kHalf, 
                                             at::kInt,   at::kShort,  at::kChar, at::kByte,     at::kBool};
 const std::vector<int64_t> kSizes = {0, 1, 7, 1000, 65537};
 
-/// Small whole numbers, exact in every type even when four ranks add them, and different on every rank.
-at::Tensor input(int rank, int64_t size, at::ScalarType type, int salt = 0) {
-  const at::Tensor index = at::arange(size, at::kLong);
+/// Small whole numbers, exact in every type even when four ranks add them, and different on every rank. They
+/// repeat after kPeriod, so that large tensors cost little.
+constexpr int64_t kPeriod = 3 * 23;
+
+at::Tensor one_period(int rank, at::ScalarType type, int salt) {
+  const at::Tensor index = at::arange(kPeriod, at::kLong);
   if (type == at::kBool) return (index + rank + salt).remainder(3).eq(0);
   return (index * 3 + rank * 7 + salt * 5).remainder(23).add(rank).to(type);
 }
 
+at::Tensor repeated(const at::Tensor& period, int64_t size) {
+  return period.repeat({size / kPeriod + 1}).narrow(0, 0, size);
+}
+
+at::Tensor input(int rank, int64_t size, at::ScalarType type, int salt = 0) {
+  return repeated(one_period(rank, type, salt), size);
+}
+
 at::Tensor expected_reduction(int ranks, int64_t size, at::ScalarType type, Op op, int salt) {
-  at::Tensor total = input(0, size, type, salt).to(at::kDouble);
+  at::Tensor total = one_period(0, type, salt).to(at::kDouble);
   for (int r = 1; r < ranks; ++r) {
-    const at::Tensor next = input(r, size, type, salt).to(at::kDouble);
+    const at::Tensor next = one_period(r, type, salt).to(at::kDouble);
     total = op == Op::kSum   ? total + next
             : op == Op::kMax ? at::maximum(total, next)
                              : at::minimum(total, next);
   }
-  return total.to(type);
+  return repeated(total.to(type), size);
 }
 
-/// Staged: over Gloo, with every tensor copied as those of a device would be.
-enum class Backend { kInProcess, kGloo, kStaged, kShm };
+/// Staged: over Gloo, with every tensor copied as those of a device would be. Mpi: where mpirun has started
+/// the ranks, and then alone.
+enum class Backend { kInProcess, kGloo, kStaged, kShm, kMpi };
 
 struct Case {
   Backend backend;
@@ -50,6 +66,7 @@ class GroupContract : public testing::TestWithParam<Case> {
     if (GetParam().backend == Backend::kInProcess) return run_ranks(ranks(), body, timeout);
     if (GetParam().backend == Backend::kGloo) return run_gloo_ranks(ranks(), body, timeout);
     if (GetParam().backend == Backend::kShm) return run_shm_ranks(ranks(), body, timeout);
+    if (GetParam().backend == Backend::kMpi) return run_mpi_ranks(body, timeout);
     run_gloo_ranks(ranks(), body, timeout, [](std::unique_ptr<Group> inner) {
       return comm::staged(std::move(inner), comm::Stage::kEverything);
     });
@@ -62,11 +79,19 @@ class GroupContract : public testing::TestWithParam<Case> {
       }
     });
   }
+  /// Numbers that all ranks see, 0 at first.
+  std::atomic<int>& tally(size_t place = 0) {
+    return GetParam().backend == Backend::kMpi ? board_.tally(place) : tallies_.at(place);
+  }
   std::vector<at::Tensor> room(int64_t size, at::ScalarType type) const {
     std::vector<at::Tensor> list;
     for (int r = 0; r < ranks(); ++r) list.push_back(at::zeros({size}, type));
     return list;
   }
+
+ private:
+  MpiBoard::Page board_ = MpiBoard::next_page();
+  std::array<std::atomic<int>, MpiBoard::kTallies> tallies_{};
 };
 
 /// What takes two ranks or more.
@@ -78,12 +103,11 @@ std::string what(const at::Tensor& got, at::ScalarType type, int64_t size) {
 }
 
 TEST_P(GroupContract, KnowsItsRanks) {
-  std::vector<int> seen(static_cast<size_t>(ranks()), 0);
   run([&](Group& group) {
     ASSERT_EQ(group.size(), ranks());
-    ++seen.at(static_cast<size_t>(group.rank()));
+    ++tally(static_cast<size_t>(group.rank()));
   });
-  for (const int count : seen) EXPECT_EQ(count, 1);
+  for (int rank = 0; rank < ranks(); ++rank) EXPECT_EQ(tally(static_cast<size_t>(rank)), 1);
 }
 
 TEST_P(GroupContract, AllReduceGivesEveryRankTheReduction) {
@@ -308,7 +332,7 @@ TEST_P(SeveralRanks, ReceivesFromAnyRank) {
 }
 
 TEST_P(GroupContract, BarrierLetsNobodyThroughEarly) {
-  std::atomic<int> arrived{0};
+  std::atomic<int>& arrived = tally();
   run([&](Group& group) {
     for (int round = 1; round <= 5; ++round) {
       std::this_thread::sleep_for(std::chrono::milliseconds(group.rank() * 3));
@@ -343,7 +367,7 @@ TEST_P(GroupContract, SplitsByColorAndOrdersByKey) {
 }
 
 TEST_P(SeveralRanks, DeadRankIsAnErrorForTheOthers) {
-  std::atomic<int> errors{0};
+  std::atomic<int>& errors = tally();
   const auto start = std::chrono::steady_clock::now();
   const auto body = [&](Group& group) {
     at::Tensor mine = at::ones({1000});
@@ -365,7 +389,7 @@ TEST_P(SeveralRanks, DeadRankIsAnErrorForTheOthers) {
 }
 
 TEST_P(SeveralRanks, DeadRankEndsAReceive) {
-  std::atomic<int> errors{0};
+  std::atomic<int>& errors = tally();
   EXPECT_THROW(run([&](Group& group) {
                  if (group.rank() == 1) throw ConfigError("this rank dies");
                  at::Tensor into = at::ones({10});
@@ -382,8 +406,7 @@ TEST_P(SeveralRanks, DeadRankEndsAReceive) {
 }
 
 TEST_P(SeveralRanks, TimeoutNamesTheMissingRank) {
-  std::atomic<int> errors{0};
-  std::atomic<bool> over{false};
+  std::atomic<int>&errors = tally(0), &over = tally(1);
   // Ranks of one process are connected from the start; others may take their time for that.
   const auto timeout = std::chrono::milliseconds(1000);
   const bool from_the_start = GetParam().backend == Backend::kInProcess;
@@ -393,7 +416,7 @@ TEST_P(SeveralRanks, TimeoutNamesTheMissingRank) {
         group.all_reduce(mine, Op::kSum).wait();
         if (!from_the_start) group.set_timeout(timeout);
         if (group.rank() == 1) {
-          while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          while (over == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
           return;
         }
         try {
@@ -401,24 +424,24 @@ TEST_P(SeveralRanks, TimeoutNamesTheMissingRank) {
         } catch (const CommError& error) {
           EXPECT_NE(std::string(error.what()).find("rank 1 did not answer for"), std::string::npos)
               << error.what();
-          if (++errors == ranks() - 1) over = true;
+          if (++errors == ranks() - 1) over = 1;
         }
-        if (errors == ranks() - 1) over = true;
+        if (errors == ranks() - 1) over = 1;
       },
       from_the_start ? timeout : kPatience);
   EXPECT_EQ(errors, ranks() - 1);
 }
 
 TEST_P(SeveralRanks, EachRankHasItsOwnTimeout) {
-  std::atomic<bool> over{false};
+  std::atomic<int>& over = tally();
   run([&](Group& group) {
     if (group.rank() == 0) {  // sends nothing, and would be waited for a minute
-      while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      while (over == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     } else if (group.rank() == 1) {
       group.set_timeout(std::chrono::milliseconds(100));
       at::Tensor nothing = at::zeros({3});
       EXPECT_THROW(group.receive(nothing, 0, 0).wait(), CommError);
-      over = true;
+      over = 1;
     }
   });
 }
@@ -431,6 +454,8 @@ const char* name_of(Backend backend) {
       return "Gloo";
     case Backend::kShm:
       return "Shm";
+    case Backend::kMpi:
+      return "Mpi";
     default:
       return "Staged";
   }
@@ -438,6 +463,7 @@ const char* name_of(Backend backend) {
 
 std::vector<Case> cases(int fewest) {
   std::vector<Case> all;
+  if (mpi_ranks() > 0) return {{Backend::kMpi, mpi_ranks()}};
   for (const Backend backend : {Backend::kInProcess, Backend::kGloo, Backend::kShm}) {
     for (int ranks = fewest; ranks <= 4; ++ranks) all.push_back({backend, ranks});
   }
@@ -458,11 +484,23 @@ INSTANTIATE_TEST_SUITE_P(Backends, SeveralRanks, testing::ValuesIn(cases(2)),
 class InRankOrder : public testing::TestWithParam<Backend> {
  protected:
   static void run(int ranks, const std::function<void(Group&)>& body) {
+    if (GetParam() == Backend::kMpi) return run_mpi_ranks(body);
     GetParam() == Backend::kShm ? run_shm_ranks(ranks, body) : run_ranks(ranks, body);
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, InRankOrder, testing::Values(Backend::kInProcess, Backend::kShm),
+/// Who compares what ranks call.
+class ComparesCalls : public InRankOrder {};
+
+std::vector<Backend> in_rank_order() {
+  if (mpi_ranks() == 0) return {Backend::kInProcess, Backend::kShm};
+  return mpi_ranks() == 3 ? std::vector{Backend::kMpi} : std::vector<Backend>();
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(InRankOrder);
+INSTANTIATE_TEST_SUITE_P(Backends, InRankOrder, testing::ValuesIn(in_rank_order()),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+INSTANTIATE_TEST_SUITE_P(Backends, ComparesCalls, testing::Values(Backend::kInProcess, Backend::kShm),
                          [](const auto& tested) { return std::string(name_of(tested.param)); });
 
 TEST_P(InRankOrder, SumsHaveTheBitsOfOneRankThatAddsThemUp) {
@@ -493,7 +531,7 @@ TEST_P(InRankOrder, PiecesGiveTheSameBitsAsTheWhole) {
   });
 }
 
-TEST_P(InRankOrder, RejectsMismatchedCalls) {
+TEST_P(ComparesCalls, RejectsMismatchedCalls) {
   for (const at::ScalarType other : {at::kFloat, at::kInt}) {
     EXPECT_THROW(run(2,
                      [&](Group& group) {

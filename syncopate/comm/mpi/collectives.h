@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/comm/mpi/state.h"
+
+namespace syncopate::comm {
+
+/// The operations, in straight lines; they block. All ranks carry out the same ones in the same order.
+class MpiCollectives {
+ public:
+  MpiCollectives(std::shared_ptr<const MpiState> state, Wait* wait)
+      : state_(std::move(state)), wait_(wait), rank_(state_->rank), size_(state_->size) {}
+
+  void all_reduce(const at::Tensor& mine, Op op) const;
+  void broadcast(const at::Tensor& tensor, int root) const;
+  void gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, int root) const;
+  void scatter(const at::Tensor& into, const std::vector<at::Tensor>& from, int root) const;
+  void all_gather(const std::vector<at::Tensor>& into, const at::Tensor& mine) const;
+  void barrier() const;
+
+ private:
+  void reduce_together(const at::Tensor& piece, Op op) const;
+  void reduce_in_slices(const at::Tensor& piece, Op op) const;
+  bool is_other(int rank) const { return rank != rank_; }
+
+  std::shared_ptr<const MpiState> state_;
+  Wait* wait_;
+  int rank_, size_;
+};
+
+}  // namespace syncopate::comm

@@ -12,12 +12,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words under_mpirun(int ranks, const Words& words) {
-  Words all{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks)};
-  all.insert(all.end(), words.begin(), words.end());
-  return all;
-}
-
 class Launchers : public testing::Test {
  protected:
   void SetUp() override { data_ = small_sst2(folder_); }
@@ -36,11 +30,6 @@ class Launchers : public testing::Test {
     EXPECT_EQ(std::count(losses.begin(), losses.end(), '\n'), 12);
     return losses;
   }
-  /// MPI is optional where the program is built.
-  bool without_mpi() {
-    return run_command(command("none", {"--workers", "2", "--backend", "mpi"}))
-               .err.find("built without MPI") != std::string::npos;
-  }
   Words after(Words prefix, const Words& words) {
     prefix.insert(prefix.end(), words.begin(), words.end());
     return prefix;
@@ -51,61 +40,11 @@ class Launchers : public testing::Test {
 };
 
 TEST_F(Launchers, MpirunStartsWorkers) {
-  const CommandResult result = run_command(under_mpirun(2, command("mpi")));
+  const CommandResult result =
+      run_command(after({"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"}, command("mpi")));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(read_text(folder_ / "mpi/loss_1.txt"), reference());
   EXPECT_NE(result.err.find("by mpirun"), std::string::npos) << result.err;
-}
-
-// Three ranks: Gloo's ring adds in another order, which is the foil.
-TEST_F(Launchers, MpiGivesTheBitsOfSharedMemory) {
-  if (without_mpi()) GTEST_SKIP() << "built without MPI";
-  const auto model = [&](const std::string& name) {
-    return read_text(folder_ / name / "model/model.safetensors");
-  };
-  const Words coded{"--strategy", "all-reduce", "--codec", "int8"};
-  for (const bool with_codec : {false, true}) {
-    const auto words = [&](const std::string& name, const std::string& backend) {
-      Words all = command(name + (with_codec ? "-coded" : ""), {"--backend", backend});
-      if (with_codec) all.insert(all.end(), coded.begin(), coded.end());
-      return all;
-    };
-    const CommandResult result = run_command(under_mpirun(3, words("mpi", "mpi")));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.err.find("3 workers by mpirun over mpi"), std::string::npos) << result.err;
-    ASSERT_EQ(run_command(after(words("shm", "shm"), {"--workers", "3"})).exit_code, 0);
-    const std::string suffix = with_codec ? "-coded" : "";
-    EXPECT_EQ(model("mpi" + suffix), model("shm" + suffix));
-  }
-  ASSERT_EQ(run_command(command("gloo", {"--backend", "gloo", "--workers", "3"})).exit_code, 0);
-  EXPECT_NE(model("gloo"), model("mpi"));
-}
-
-TEST_F(Launchers, MpiNamesTheRankThatFailed) {
-  if (without_mpi()) GTEST_SKIP() << "built without MPI";
-  for (const std::string fault : {"kill", "stop"}) {
-    const CommandResult result =
-        run_command(under_mpirun(3, command(fault, {"--steps", "100000", "--backend", "mpi", "--timeout", "3",
-                                                    "--set", "comm.fault=1:4:exchange:" + fault})));
-    EXPECT_NE(result.exit_code, 0);
-    const std::string sentence = fault == "kill"
-                                     ? "syncopate: rank 1 died during exchange of step 4"
-                                     : "syncopate: rank 1 did not answer for 3 s during exchange of step 4";
-    EXPECT_NE(result.err.find(sentence), std::string::npos) << result.err;
-    EXPECT_TRUE(processes_with(folder_.path().string()).empty());
-  }
-}
-
-TEST_F(Launchers, MpiNeedsItsOwnLauncher) {
-  if (without_mpi()) GTEST_SKIP() << "built without MPI";
-  const CommandResult result = run_command(command("run", {"--workers", "2", "--backend", "mpi"}));
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err.find(
-                "syncopate: the backend mpi is for workers that MPI's launcher has started: mpirun -n 2"),
-            0u)
-      << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
 }
 
 TEST_F(Launchers, TorchrunStartsWorkers) {
@@ -143,7 +82,8 @@ TEST_F(Launchers, SlurmVariablesCountInsideAStep) {
 }
 
 TEST_F(Launchers, WorkersFlagUnderALauncherIsRefused) {
-  const CommandResult result = run_command(under_mpirun(3, command("run", {"--workers", "2"})));
+  const CommandResult result = run_command(after(
+      {"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3"}, command("run", {"--workers", "2"})));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("mpirun has started 3 processes, which are the workers"), std::string::npos)
       << result.err;

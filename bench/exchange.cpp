@@ -1,7 +1,8 @@
-// What an all-reduce costs among processes of one machine: shared memory against Gloo over loopback, both
-// groups in the same processes and taking turns. Prints microseconds of an operation (the median) and the bus
-// bandwidth, 2 (n - 1) / n times the tensor's bytes per second.
+// What an all-reduce costs among processes of one machine: shared memory against Gloo over loopback, and MPI
+// where mpirun starts this, all groups in the same processes and taking turns. Prints microseconds of an
+// operation (the median) and the bus bandwidth, 2 (n - 1) / n times the tensor's bytes per second.
 //   build/bench/exchange [processes] [rounds]
+//   mpirun -n PROCESSES build/bench/exchange PROCESSES [rounds]
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -42,49 +43,61 @@ double median_seconds(comm::Group& group, const at::Tensor& tensor, int rounds) 
   return all[static_cast<size_t>(rounds / 2)];
 }
 
-void measure(int rank, int size, int rounds, const std::filesystem::path& folder) {
+void measure(int rank, int size, int rounds, const std::vector<std::string>& backends,
+             const std::filesystem::path& folder) {
   at::set_num_threads(1);
-  comm::Membership gloo = join("gloo", rank, size, folder), shm = join("shm", rank, size, folder);
-  if (rank == 0)
-    fmt::print(
-        "| {} processes, all-reduce of | gloo, µs | shm, µs | gloo, GB/s | shm, GB/s | times as fast |\n"
-        "|---|---|---|---|---|---|\n",
-        size);
+  std::vector<comm::Membership> all;
+  for (const std::string& backend : backends) all.push_back(join(backend, rank, size, folder));
+  if (rank == 0) {
+    fmt::print("| {} processes, all-reduce of |", size);
+    for (const std::string& backend : backends) fmt::print(" {0}, µs | {0}, GB/s |", backend);
+    fmt::print("\n|---|");
+    for (size_t k = 0; k < backends.size(); ++k) fmt::print("---|---|");
+    fmt::print("\n");
+  }
   for (const int64_t bytes : {int64_t{4}, int64_t{1} << 10, int64_t{32} << 10, int64_t{1} << 20,
                               int64_t{8} << 20, int64_t{64} << 20}) {
     const at::Tensor tensor = at::zeros({bytes / 4});
     const int turns = bytes <= (1 << 20) ? 10 * rounds : rounds;
-    std::vector<double> by_gloo, by_shm;
     constexpr int kTurns = 3;
+    std::vector<std::vector<double>> seconds(all.size());
     for (int k = 0; k < kTurns; ++k) {
-      by_gloo.push_back(median_seconds(*gloo.group, tensor, turns));
-      by_shm.push_back(median_seconds(*shm.group, tensor, turns));
+      for (size_t b = 0; b < all.size(); ++b)
+        seconds[b].push_back(median_seconds(*all[b].group, tensor, turns));
     }
-    std::sort(by_gloo.begin(), by_gloo.end());
-    std::sort(by_shm.begin(), by_shm.end());
-    const double g = by_gloo[kTurns / 2], s = by_shm[kTurns / 2];
     const double bus = 2e-9 * (size - 1) / size * static_cast<double>(bytes);
-    if (rank == 0) {
-      fmt::print("| {} bytes | {:.1f} | {:.1f} | {:.2f} | {:.2f} | {:.1f} |\n", bytes, 1e6 * g, 1e6 * s,
-                 bus / g, bus / s, g / s);
-      std::fflush(stdout);
+    if (rank != 0) continue;
+    fmt::print("| {} bytes |", bytes);
+    for (std::vector<double>& one : seconds) {
+      std::sort(one.begin(), one.end());
+      fmt::print(" {:.1f} | {:.2f} |", 1e6 * one[kTurns / 2], bus / one[kTurns / 2]);
     }
+    fmt::print("\n");
+    std::fflush(stdout);
   }
-  shm.leave();
-  gloo.leave();
+  for (comm::Membership& one : all) one.leave();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int size = argc > 1 ? std::atoi(argv[1]) : 2, rounds = argc > 2 ? std::atoi(argv[2]) : 30;
+  const char* const by_mpi = std::getenv("OMPI_COMM_WORLD_RANK");
+  // Processes of one mpirun have one parent.
   const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / fmt::format("syncopate-exchange-{}", ::getpid());
+      std::filesystem::temp_directory_path() /
+      fmt::format("syncopate-exchange-{}", by_mpi ? ::getppid() : ::getpid());
   std::filesystem::create_directories(folder);
   std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  if (by_mpi != nullptr) {
+    const int rank = std::atoi(by_mpi);
+    measure(rank, size, rounds, {"gloo", "shm", "mpi"}, folder);
+    if (rank == 0) std::filesystem::remove_all(folder);
+    return 0;
+  }
   for (int rank = 0; rank < size; ++rank) {
     if (::fork() != 0) continue;
-    measure(rank, size, rounds, folder);
+    measure(rank, size, rounds, {"gloo", "shm"}, folder);
     std::_Exit(0);
   }
   bool failed = false;

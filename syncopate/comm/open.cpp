@@ -113,6 +113,11 @@ Membership open(const CommOptions& options) {
   } catch (const ConfigError& error) {
     membership.fail(error.what(), static_cast<int>(error.code()));  // a launcher reports what a rank told it
     throw;
+  } catch (const CommError&) {
+    // Another rank was quicker to find the same.
+    const auto failure = membership.lifeline->failure();
+    if (!failure || failure->exit_code != static_cast<int>(ExitCode::kConfig)) throw;
+    throw ConfigError("{}", failure->for_others());
   }
   return membership;
 }

@@ -24,8 +24,12 @@ find_library(CRYPTO_LIBRARY NAMES crypto libcrypto.so.3 HINTS ${SYNCOPATE_EXTRA_
 # Optional: the backend mpi. C's functions alone are called.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI COMPONENTS CXX QUIET)
-list(FILTER MPI_CXX_LIBRARIES EXCLUDE REGEX "libmpi_cxx")  # C++'s, which nobody calls
-message(STATUS "MPI: ${MPI_CXX_FOUND} ${MPI_CXX_VERSION}")
+if(MPI_CXX_FOUND)
+  list(FILTER MPI_CXX_LIBRARIES EXCLUDE REGEX "libmpi_cxx")  # C++'s, which nobody calls
+  message(STATUS "MPI ${MPI_CXX_VERSION}: the backend mpi is built in")
+else()
+  message(STATUS "MPI not found: no backend mpi")
+endif()
 
 # The server of `watch`. The definitions are those that Debian compiled the library with.
 find_path(HTTPLIB_INCLUDE httplib.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)

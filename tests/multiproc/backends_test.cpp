@@ -54,8 +54,10 @@ class Backends : public testing::Test {
   }
   /// MPI is optional where the program is built.
   bool without_mpi() {
-    return run_command(command("none", {"--workers", "2", "--backend", "mpi"}))
-               .err.find("built without MPI") != std::string::npos;
+    static const bool missing =
+        run_command(command("none", {"--workers", "2", "--backend", "mpi"})).err.find("built without MPI") !=
+        std::string::npos;
+    return missing;
   }
   /// Exit code 2, one sentence, no folder.
   void expect_refused(const CommandResult& result, const std::string& name, const std::string& sentence) {

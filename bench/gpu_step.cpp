@@ -12,6 +12,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/metered.h"
+#include "syncopate/comm/one_gpu.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/nn/gpt/gpt.h"
 #include "syncopate/nn/layers/initialize.h"
@@ -233,7 +234,7 @@ int work(const Options& options) {
   run::set_up_compute(options.compare ? 8 : 1);
   const run::World world = run::find_world({}, run::environment_of_process());
   comm::Membership membership = run::join(world, "auto", std::chrono::seconds(120));
-  comm::Metered group(std::move(membership.group));
+  comm::Metered group(comm::on_one_gpu(std::move(membership.group), options.device != "cpu"));
   const int code = options.compare ? compare(options, group) : measure(options, group);
   membership.leave();
   return code;

@@ -81,7 +81,9 @@ class OneGpu : public Group {
   Pending receive(at::Tensor into, int from, int tag) override { return inner_->receive(into, from, tag); }
   void barrier() override { inner_->barrier(); }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
-  std::unique_ptr<Group> split(int color, int key) override { return on_one_gpu(inner_->split(color, key)); }
+  std::unique_ptr<Group> split(int color, int key) override {
+    return std::make_unique<OneGpu>(inner_->split(color, key));
+  }
 
  private:
   /// Where every rank's tensors are, rank by rank, seen from here; what they hold is there. Empty on every
@@ -129,8 +131,11 @@ class OneGpu : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> on_one_gpu(std::unique_ptr<Group> inner) {
-  if (!gpu::built()) return inner;
+std::unique_ptr<Group> on_one_gpu(std::unique_ptr<Group> inner, bool here) {
+  if (inner->size() == 1) return inner;
+  const at::Tensor all = at::full({1}, here && gpu::built() ? 1.0 : 0.0, at::kDouble);
+  inner->all_reduce(all, Op::kMin).wait();
+  if (all.item<double>() == 0) return inner;
   return std::make_unique<OneGpu>(std::move(inner));
 }
 

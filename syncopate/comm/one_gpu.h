@@ -10,6 +10,9 @@ namespace syncopate::comm {
 /// made in the order of ranks, each rank adding up a slice for all. Where ranks have different GPUs, and for
 /// everything else, `inner` carries it, which also says where the tensors are. An operation on the GPU is
 /// done when the call returns. Groups split from it do the same.
-std::unique_ptr<Group> on_one_gpu(std::unique_ptr<Group> inner);
+///
+/// `here`: this rank computes on a GPU. Unless all do, in programs that can, `inner` itself comes back.
+/// Collective.
+std::unique_ptr<Group> on_one_gpu(std::unique_ptr<Group> inner, bool here);
 
 }  // namespace syncopate::comm

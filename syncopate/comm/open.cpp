@@ -6,7 +6,6 @@
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/mpi.h"
-#include "syncopate/comm/one_gpu.h"
 #include "syncopate/comm/shm.h"
 #include "syncopate/comm/staged.h"
 
@@ -69,7 +68,7 @@ void open_group(Membership& membership, const CommOptions& options) {
     group = open_gloo(line, options.timeout, options.interface_address);
     membership.backend = "gloo";
   }
-  membership.group = on_one_gpu(staged(std::move(group)));
+  membership.group = staged(std::move(group));
 }
 
 }  // namespace

@@ -69,12 +69,12 @@ struct Tables {
   at::Tensor word_VD, position_PD, type_TD;  ///< bf16, or fp32 where gradients are meant
 };
 struct Embedding {
-  at::Tensor ids_BL, types_BL;  ///< int64; undefined types: there are none
-  Tables tables;
-  at::Tensor weight_D, shift_D;  ///< undefined: nothing is normed
-  int64_t pad_token = -1;        ///< its row gets no gradient
+  at::Tensor ids_BL{}, types_BL{};  ///< int64; undefined types: there are none
+  Tables tables{};
+  at::Tensor weight_D{}, shift_D{};  ///< undefined: nothing is normed
+  int64_t pad_token = -1;            ///< its row gets no gradient
   double eps = 0;
-  Drop drop;
+  Drop drop{};
 };
 struct Embedded {
   at::Tensor out_BLD, stats_N2;

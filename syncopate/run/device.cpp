@@ -59,7 +59,7 @@ PrecisionTrial try_out(tensor::Precision precision, c10::Device device) {
 
 }  // namespace
 
-c10::Device parse_device(const std::string& name) {
+c10::Device parse_device(const std::string& name, int local_rank) {
   if (name == "cpu") return c10::kCPU;
   const std::string_view text = name;
   int64_t index = 0;
@@ -78,6 +78,7 @@ c10::Device parse_device(const std::string& name) {
         name, TORCH_VERSION);
   }
   const int64_t count = at::detail::getCUDAHooks().getNumGPUs();
+  if (name == "cuda" && count > 0) index = local_rank % count;
   if (index >= count) {
     throw ConfigError("--device {} does not exist: this machine has {} GPU{}", name, count,
                       count == 1 ? "" : "s");

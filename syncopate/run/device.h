@@ -11,9 +11,9 @@
 
 namespace syncopate::run {
 
-/// "cpu", "cuda" or "cuda:1". Throws ConfigError for anything else, and where this machine or this libtorch
-/// has no such device.
-c10::Device parse_device(const std::string& name);
+/// "cpu", "cuda:1", or "cuda": of several GPUs the one that is `local_rank`'s, in turn. Throws ConfigError
+/// for anything else, and where this machine or this libtorch has no such device.
+c10::Device parse_device(const std::string& name, int local_rank = 0);
 
 /// For people and records: "cpu", "cuda:0".
 std::string describe(c10::Device device);

@@ -22,6 +22,7 @@
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/metered.h"
+#include "syncopate/comm/one_gpu.h"
 #include "syncopate/nn/fingerprint.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/record/read_run.h"
@@ -91,6 +92,8 @@ class Worker {
     }
     try {
       neighbours_ = comm::neighbours(*membership_.group);
+      if (spec_.servers() == 0)  // which have no part of a GPU
+        membership_.group = comm::on_one_gpu(std::move(membership_.group), spec_.compute.device != "cpu");
       compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
                                                           : default_threads(neighbours_.ranks));
       const WorkerResult result = serves() ? serve() : work();
@@ -153,7 +156,7 @@ class Worker {
     if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
     data_hash_ = data_hash(setup);
     comm::agree(group, description(setup), "");
-    const at::Device device = parse_device(spec_.compute.device);
+    const at::Device device = parse_device(spec_.compute.device, world_.local_rank);
     const PrecisionChoice precision =
         agree_on_precision(tensor::parse_precision(spec_.compute.precision), device, group);
     if (!precision.note.empty()) setup.notes.push_back(precision.note);

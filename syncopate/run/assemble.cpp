@@ -109,7 +109,9 @@ data::Arrange Assembly::arrangement() const {
   const at::Tensor gpus = at::full({1}, options_.device.is_cpu() ? 0 : 1, at::kLong);
   if (mesh_.world.size() > 1) mesh_.world.all_reduce(gpus, comm::Op::kMax).wait();  // devices may differ
   if (gpus.item<int64_t>() > 0) return data::Arrange::kInOrder;
-  const bool together = spec::strategy_info(spec_.strategy.name).rhythm == spec::Rhythm::kTogether;
+  // A server that waits for every worker is an all-reduce by other means.
+  const bool local = spec::strategy_info(spec_.strategy.name).rhythm == spec::Rhythm::kLocal;
+  const bool together = !local && !spec_.runs_free();
   return together ? data::Arrange::kAcrossWorkers : data::Arrange::kWithinWorkers;
 }
 

@@ -14,8 +14,8 @@ namespace syncopate::gpu {
 /// Whether this program has graphs and kernels of its own for GPUs.
 bool built();
 
-/// Whether what this thread launches is being recorded into a graph: nobody may wait for the device then.
-bool capturing();
+/// Whether what this thread launches on `device` is being recorded into a graph: nobody may wait for it then.
+bool capturing(c10::Device device);
 
 /// From here on this thread's work goes to a stream of its own: the default one cannot be recorded.
 void use_own_stream(c10::Device device);

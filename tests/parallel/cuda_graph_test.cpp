@@ -111,7 +111,7 @@ TEST(Cuda, KernelsDropWhatTheCpuDrops) {
 
 TEST(Graphs, AreMissingWhereTheProgramHasNone) {
   if (gpu::built()) GTEST_SKIP() << "this program has them";
-  EXPECT_FALSE(gpu::capturing());
+  EXPECT_FALSE(gpu::capturing(at::kCPU));
   EXPECT_THROW(gpu::Graph(), InternalError);
 }
 

@@ -9,10 +9,6 @@ namespace {
 
 constexpr int kThreads = 128;
 
-struct Grid {
-  unsigned x, y;
-};
-
 unsigned across(int64_t width) { return static_cast<unsigned>((width / kVector + kThreads - 1) / kThreads); }
 
 __device__ int64_t column_of_thread() {

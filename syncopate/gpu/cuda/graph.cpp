@@ -9,8 +9,10 @@ namespace syncopate::gpu {
 
 bool built() { return true; }
 
-bool capturing() {
-  return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
+bool capturing(c10::Device device) {
+  // Asked of a CPU, CUDA must not be woken: there may be no driver.
+  return device.is_cuda() &&
+         c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
 }
 
 void use_own_stream(c10::Device device) {

@@ -36,6 +36,20 @@ at::Tensor sums(const at::Tensor& like, int64_t rows, int64_t width) {
 
 float* floats(const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<float>() : nullptr; }
 
+/// residual + drop(dense + bias), to be normed or not.
+NormJob sum_job(const at::Tensor& dense_ND, const at::Tensor& bias_D, const at::Tensor& residual_ND,
+                const Drop& drop, const at::Tensor& sum_ND) {
+  check(dense_ND.is_contiguous() && residual_ND.stride(1) == 1, "rows lie whole in memory");
+  return {.rows = dense_ND.size(0),
+          .width = dense_ND.size(1),
+          .dense = dense_ND.data_ptr(),
+          .bias = floats(bias_D),
+          .residual = residual_ND.data_ptr(),
+          .residual_stride = residual_ND.stride(0),
+          .drop = drop_job(drop),
+          .sum = sum_ND.data_ptr()};
+}
+
 }  // namespace
 
 bool takes(int64_t width) { return takes_width(width); }
@@ -43,21 +57,14 @@ bool takes_images(int64_t channels) { return takes_channels(channels); }
 
 Normed norm_of_sum(const at::Tensor& dense_ND, const at::Tensor& bias_D, const at::Tensor& residual_ND,
                    const at::Tensor& weight_D, const at::Tensor& shift_D, double eps, const Drop& drop) {
-  check(dense_ND.is_contiguous() && residual_ND.stride(1) == 1, "rows lie whole in memory");
   const Normed made{at::empty_like(dense_ND), at::empty_like(dense_ND), sums(dense_ND, dense_ND.size(0), 2)};
-  start(NormJob{.rows = dense_ND.size(0),
-                .width = dense_ND.size(1),
-                .dense = dense_ND.data_ptr(),
-                .bias = floats(bias_D),
-                .residual = residual_ND.data_ptr(),
-                .residual_stride = residual_ND.stride(0),
-                .weight = floats(weight_D),
-                .shift = floats(shift_D),
-                .eps = static_cast<float>(eps),
-                .drop = drop_job(drop),
-                .sum = made.sum_ND.data_ptr(),
-                .stats = floats(made.stats_N2),
-                .out = made.out_ND.data_ptr()});
+  NormJob job = sum_job(dense_ND, bias_D, residual_ND, drop, made.sum_ND);
+  job.weight = floats(weight_D);
+  job.shift = floats(shift_D);
+  job.eps = static_cast<float>(eps);
+  job.stats = floats(made.stats_N2);
+  job.out = made.out_ND.data_ptr();
+  start(job);
   return made;
 }
 
@@ -102,14 +109,7 @@ Normed norm(const at::Tensor& x_ND, const at::Tensor& weight_D, const at::Tensor
 at::Tensor add_dropped(const at::Tensor& residual_ND, const at::Tensor& dense_ND, const at::Tensor& bias_D,
                        const Drop& drop) {
   const at::Tensor sum_ND = at::empty_like(dense_ND);
-  start(NormJob{.rows = dense_ND.size(0),
-                .width = dense_ND.size(1),
-                .dense = dense_ND.data_ptr(),
-                .bias = floats(bias_D),
-                .residual = residual_ND.data_ptr(),
-                .residual_stride = residual_ND.stride(0),
-                .drop = drop_job(drop),
-                .sum = sum_ND.data_ptr()});
+  start(sum_job(dense_ND, bias_D, residual_ND, drop, sum_ND));
   return sum_ND;
 }
 

@@ -11,7 +11,7 @@ namespace {
 }  // namespace
 
 bool built() { return false; }
-bool capturing() { return false; }
+bool capturing(c10::Device) { return false; }
 void use_own_stream(c10::Device) { missing(); }
 
 struct Graph::Recorded {};

@@ -73,7 +73,8 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 tensor::Loss head_loss(const at::Tensor& hidden_ND, const at::Tensor& table_VD, const at::Tensor& labels_N) {
   const int64_t classes = table_VD.size(0);
   const at::Tensor asked_N = labels_N.ne(kNoLabel);
-  const int64_t count = gpu::capturing() ? 0 : asked_N.sum().item<int64_t>();  // as in cross_entropy
+  const int64_t count =
+      gpu::capturing(labels_N.device()) ? 0 : asked_N.sum().item<int64_t>();  // as in cross_entropy
   at::Tensor rows_ND = hidden_ND, rows_labels_N = labels_N;
   if (labels_N.is_cpu() && labels_N.numel() > 0) {
     if (asked_N.logical_and(labels_N.lt(0).logical_or(labels_N.ge(classes))).any().item<bool>()) {

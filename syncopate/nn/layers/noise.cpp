@@ -1,17 +1,16 @@
 #include "syncopate/nn/layers/noise.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/noise_hash.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/gpu/graph.h"
+#include "syncopate/gpu/seed.h"
 #include "syncopate/nn/layers/gpu_support.h"
 
 namespace syncopate::nn {
@@ -124,10 +123,8 @@ at::Tensor apply_noise_by_head(const at::Tensor& probs_BHQL, const Noise& noise)
 }
 
 void seed_device_noise(c10::Device device, uint64_t key, std::span<const int64_t> ids) {
-  if (device.is_cpu() || gpu::capturing()) return;  // a graph is seeded when it is launched
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  const std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(ids.empty() ? key : mix_key(key, ids.front()));
+  if (device.is_cpu() || gpu::capturing(device)) return;  // a graph is seeded when it is launched
+  gpu::seed(device, key, ids);
 }
 
 }  // namespace syncopate::nn

@@ -1,7 +1,6 @@
 #include "syncopate/parallel/engines/graph_engine.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +8,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/rng.h"
+#include "syncopate/gpu/seed.h"
 #include "syncopate/parallel/engines/block_chain.h"
 #include "syncopate/tensor/half_weights.h"
 
@@ -31,13 +30,6 @@ std::string shape_of(const tensor::Batch& batch, bool whole) {
 bool is_whole(const tensor::Batch& batch) {
   const auto mask = batch.fields.find("attention_mask");
   return mask == batch.fields.end() || batch.real_tokens == mask->second.numel();
-}
-
-/// The dropouts that libtorch draws are a function of the step's key and the batch.
-void seed(c10::Device device, uint64_t key, const tensor::Batch& batch) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  const std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(batch.ids.empty() ? key : mix_key(key, batch.ids.front()));
 }
 
 }  // namespace
@@ -129,7 +121,7 @@ Gradients GraphEngine::run(Replica& replica, std::span<const tensor::Batch> micr
     }
     shape.uploaded->set();
     if (replica.loss_scale != nullptr) shape.scale.fill_(replica.loss_scale->value());
-    seed(device, noise_key, micro[i]);
+    gpu::seed(device, noise_key, micro[i].ids);  // of the dropouts that libtorch draws
     shape.forward->launch();
     shape.loss_on_host.copy_(shape.loss, true);
     shape.loss_known->set();

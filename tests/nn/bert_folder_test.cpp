@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using test::TempDir;
 
-BertConfig small() {
+BertConfig tiny_bert() {
   BertConfig config;
   config.vocab_size = 30;
   config.hidden = 8;
@@ -37,17 +37,17 @@ std::vector<tensor::NamedTensor> weights(const BertClassifier& model) {
 
 /// A folder with the small model after `change` was done to each of its tensors (an empty name leaves one
 /// out).
-class Folder {
+class BertFolder {
  public:
-  explicit Folder(const std::function<void(tensor::NamedTensor&)>& change = [](tensor::NamedTensor&) {}) {
-    original = make_bert(small(), 5);
+  explicit BertFolder(const std::function<void(tensor::NamedTensor&)>& change = [](tensor::NamedTensor&) {}) {
+    original = make_bert(tiny_bert(), 5);
     std::vector<tensor::NamedTensor> kept;
     for (tensor::NamedTensor each : weights(*original)) {
       change(each);
       if (!each.name.empty()) kept.push_back(each);
     }
     tensor::write_safetensors(path() / "model.safetensors", kept);
-    write_config(bert_config_to_json(small()));
+    write_config(bert_config_to_json(tiny_bert()));
   }
   const std::filesystem::path& path() const { return folder_.path(); }
   void write_config(const json& config) const { test::write_text(path() / "config.json", config.dump()); }
@@ -77,14 +77,14 @@ std::string fault_of(const std::filesystem::path& folder, std::optional<int64_t>
   return "";
 }
 
-void expect_fault(const Folder& folder, const std::string& why) {
+void expect_fault(const BertFolder& folder, const std::string& why) {
   const std::string fault = fault_of(folder.path());
   EXPECT_NE(fault.find(why), std::string::npos) << "expected \"" << why << "\" in: " << fault;
 }
 
 TEST(BertFolder, SaveAndLoadGiveTheSameBits) {
   const TempDir folder;
-  BertConfig config = small();
+  BertConfig config = tiny_bert();
   config.labels = {"a", "b", "c"};
   const auto model = make_bert(config, 9);
   save_bert(folder / "deep/model", *model);
@@ -99,11 +99,11 @@ TEST(BertFolder, SaveAndLoadGiveTheSameBits) {
 }
 
 TEST(BertFolder, AcceptsNameVariants) {
-  const Folder bare([](tensor::NamedTensor& each) {
+  const BertFolder bare([](tensor::NamedTensor& each) {
     if (each.name.starts_with("bert.")) each.name.erase(0, 5);
   });
   EXPECT_EQ(differences(*load_bert<BertClassifier>(bare.path(), {.seed = 1}).model, *bare.original), 0);
-  const Folder old([](tensor::NamedTensor& each) {
+  const BertFolder old([](tensor::NamedTensor& each) {
     const auto at = each.name.find("LayerNorm.");
     if (at == std::string::npos) return;
     each.name =
@@ -115,7 +115,7 @@ TEST(BertFolder, AcceptsNameVariants) {
 
 TEST(BertFolder, ConvertsOtherFloatTypesToFp32) {
   for (const auto type : {at::kHalf, at::kBFloat16, at::kDouble}) {
-    const Folder folder([&](tensor::NamedTensor& each) { each.tensor = each.tensor.to(type); });
+    const BertFolder folder([&](tensor::NamedTensor& each) { each.tensor = each.tensor.to(type); });
     const LoadedBert loaded = load_bert<BertClassifier>(folder.path(), {.seed = 1});
     for (size_t i = 0; i < loaded.model->parameters().size(); ++i) {
       const at::Tensor value = loaded.model->parameters()[i].tensor;
@@ -126,7 +126,7 @@ TEST(BertFolder, ConvertsOtherFloatTypesToFp32) {
 }
 
 TEST(BertFolder, IgnoresBuffersAndOtherHeads) {
-  const Folder folder;
+  const BertFolder folder;
   auto all = weights(*folder.original);
   all.push_back({"bert.embeddings.position_ids", at::arange(10).unsqueeze(0)});
   tensor::write_safetensors(folder.path() / "model.safetensors", all);
@@ -141,7 +141,7 @@ TEST(BertFolder, IgnoresBuffersAndOtherHeads) {
 }
 
 TEST(BertFolder, MissingHeadIsInitialised) {
-  const Folder folder([](tensor::NamedTensor& each) {
+  const BertFolder folder([](tensor::NamedTensor& each) {
     if (each.name.starts_with("classifier.") || each.name.starts_with("bert.pooler.")) each.name.clear();
   });
   const LoadedBert loaded = load_bert<BertClassifier>(folder.path(), {.num_labels = 7, .seed = 1}),
@@ -155,7 +155,7 @@ TEST(BertFolder, MissingHeadIsInitialised) {
 }
 
 TEST(BertFolder, DifferentLabelsGetAFreshHead) {
-  const Folder folder;
+  const BertFolder folder;
   const LoadedBert kept = load_bert<BertClassifier>(folder.path(), {.num_labels = 3, .seed = 1}),
                    fresh = load_bert<BertClassifier>(folder.path(), {.num_labels = 5, .seed = 1});
   EXPECT_FALSE(kept.fresh_head);
@@ -166,7 +166,7 @@ TEST(BertFolder, DifferentLabelsGetAFreshHead) {
 }
 
 TEST(BertFolder, SettleChangesDropoutAndNames) {
-  const Folder folder;
+  const BertFolder folder;
   const LoadedBert loaded =
       load_bert<BertClassifier>(folder.path(), {.num_labels = 3, .seed = 1, .settle = [](BertConfig& config) {
                                                   config.set_dropout(0);
@@ -178,7 +178,7 @@ TEST(BertFolder, SettleChangesDropoutAndNames) {
 }
 
 TEST(BertFolder, LoadsShards) {
-  const Folder folder;
+  const BertFolder folder;
   const auto all = weights(*folder.original);
   const size_t half = all.size() / 2;
   tensor::write_safetensors(folder.path() / "model-1.safetensors",
@@ -215,29 +215,29 @@ TEST(BertFolder, RejectsInvalidFolders) {
   const TempDir empty;
   EXPECT_NE(fault_of(empty.path()).find("config.json"), std::string::npos);
 
-  const Folder missing([](tensor::NamedTensor& each) {
+  const BertFolder missing([](tensor::NamedTensor& each) {
     if (each.name == "bert.encoder.layer.1.output.dense.weight") each.name.clear();
   });
   expect_fault(missing, "encoder.layer.1.output.dense.weight");
-  const Folder misshapen([](tensor::NamedTensor& each) {
+  const BertFolder misshapen([](tensor::NamedTensor& each) {
     if (each.name == "bert.encoder.layer.1.output.dense.weight") each.tensor = at::zeros({8, 13});
   });
   expect_fault(misshapen, "[8, 13] but config.json makes it [8, 12]");
-  const Folder whole_numbers([](tensor::NamedTensor& each) {
+  const BertFolder whole_numbers([](tensor::NamedTensor& each) {
     if (each.name == "bert.pooler.dense.bias") each.tensor = at::zeros({8}, at::kLong);
   });
   expect_fault(whole_numbers, "floating-point");
 
-  const Folder folder;
-  json config = bert_config_to_json(small());
+  const BertFolder folder;
+  json config = bert_config_to_json(tiny_bert());
   config["vocab_size"] = 31;
   folder.write_config(config);
   expect_fault(folder, "30 word embeddings but config.json says vocab_size 31");
-  config = bert_config_to_json(small());
+  config = bert_config_to_json(tiny_bert());
   config["id2label"] = {{"0", "no"}, {"1", "yes"}};
   folder.write_config(config);
   expect_fault(folder, "names 2 labels but the head has 3");
-  folder.write_config(bert_config_to_json(small()));
+  folder.write_config(bert_config_to_json(tiny_bert()));
   auto twice = weights(*folder.original);
   twice.push_back({"pooler.dense.bias", at::zeros({8})});
   tensor::write_safetensors(folder.path() / "model.safetensors", twice);

@@ -10,7 +10,7 @@
 namespace syncopate::nn {
 namespace {
 
-BertConfig small() {
+BertConfig mini_bert() {
   BertConfig config;
   config.vocab_size = 60;
   config.hidden = 24;
@@ -24,7 +24,7 @@ BertConfig small() {
 }
 
 /// Random words of different lengths, padded to `length`.
-Batch random_batch(int64_t B, int64_t length, uint64_t seed = 1) {
+Batch random_texts(int64_t B, int64_t length, uint64_t seed = 1) {
   at::manual_seed(seed);
   Batch batch;
   const at::Tensor lengths = at::randint(2, length + 1, {B, 1}, at::kLong);
@@ -59,7 +59,7 @@ double worst_difference(BertClassifier& a, BertClassifier& b, const Batch& batch
 }
 
 TEST(Bert, ParametersAreNamedLeavesInOrderOfUse) {
-  const auto model = make_bert(small(), 1);
+  const auto model = make_bert(mini_bert(), 1);
   const auto parameters = model->parameters();
   EXPECT_EQ(parameters.size(), 5 + 16 * 3 + 4u);
   EXPECT_EQ(parameters.front().name, "bert.embeddings.word_embeddings.weight");
@@ -74,9 +74,9 @@ TEST(Bert, ParametersAreNamedLeavesInOrderOfUse) {
 }
 
 TEST(Bert, InitialValuesDependOnlyOnTheSeed) {
-  const auto a = make_bert(small(), 7), b = make_bert(small(), 8);
+  const auto a = make_bert(mini_bert(), 7), b = make_bert(mini_bert(), 8);
   at::set_num_threads(2);
-  const auto c = make_bert(small(), 7);
+  const auto c = make_bert(mini_bert(), 7);
   at::set_num_threads(1);
   const auto parameters = a->parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -89,7 +89,7 @@ TEST(Bert, InitialValuesDependOnlyOnTheSeed) {
       EXPECT_EQ(value.max().item<float>(), name.ends_with("bias") ? 0 : 1) << name;
     }
   }
-  BertConfig big = small();
+  BertConfig big = mini_bert();
   big.vocab_size = 5000;
   const at::Tensor words = make_bert(big, 3)->parameters()[0].tensor.detach();
   EXPECT_EQ(words[0].abs().max().item<float>(), 0);
@@ -98,9 +98,9 @@ TEST(Bert, InitialValuesDependOnlyOnTheSeed) {
 }
 
 TEST(Bert, FastPathMatchesReference) {
-  const auto fast = make_bert(small(), 1), plain = make_bert(small(), 1);
+  const auto fast = make_bert(mini_bert(), 1), plain = make_bert(mini_bert(), 1);
   plain->set_plain(true);
-  const Batch batch = random_batch(4, 23);
+  const Batch batch = random_texts(4, 23);
   for (const bool training : {false, true}) {
     fast->set_mode({training, 5});
     plain->set_mode({training, 5});
@@ -110,9 +110,9 @@ TEST(Bert, FastPathMatchesReference) {
 }
 
 TEST(Bert, SkippingUnusedPositionsChangesNothing) {
-  const auto part = make_bert(small(), 1), whole = make_bert(small(), 1);
+  const auto part = make_bert(mini_bert(), 1), whole = make_bert(mini_bert(), 1);
   whole->set_whole_last_layer(true);
-  const Batch batch = random_batch(4, 23);
+  const Batch batch = random_texts(4, 23);
   for (const bool training : {false, true}) {
     part->set_mode({training, 5});
     whole->set_mode({training, 5});
@@ -126,9 +126,9 @@ TEST(Bert, SkippingUnusedPositionsChangesNothing) {
 }
 
 TEST(Bert, SlicesOfLayersComposeToTheWhole) {
-  const auto model = make_bert(small(), 1);
+  const auto model = make_bert(mini_bert(), 1);
   model->set_mode({true, 3});
-  const Batch batch = random_batch(3, 11);
+  const Batch batch = random_texts(3, 11);
   const at::Tensor whole = model->forward(batch);
   for (int cut = 1; cut < model->depth(); ++cut) {
     const at::Tensor hidden = model->forward({}, batch, {0, cut});
@@ -137,8 +137,8 @@ TEST(Bert, SlicesOfLayersComposeToTheWhole) {
 }
 
 TEST(Bert, DropoutDependsOnlyOnTheKey) {
-  const auto model = make_bert(small(), 1);
-  const Batch batch = random_batch(3, 11);
+  const auto model = make_bert(mini_bert(), 1);
+  const Batch batch = random_texts(3, 11);
   const at::Tensor still = model->forward(batch);
   EXPECT_TRUE(at::equal(model->forward(batch), still));
   model->set_mode({true, 1});
@@ -148,7 +148,7 @@ TEST(Bert, DropoutDependsOnlyOnTheKey) {
   EXPECT_FALSE(at::equal(noisy, still));
   model->set_mode({true, 2});
   EXPECT_FALSE(at::equal(model->forward(batch), noisy));
-  BertConfig calm = small();
+  BertConfig calm = mini_bert();
   calm.set_dropout(0);
   const auto quiet = make_bert(calm, 1);
   quiet->set_mode({true, 2});
@@ -168,10 +168,10 @@ Batch part_of(const Batch& batch, const std::vector<int64_t>& rows, int64_t padd
 
 TEST(Bert, DropoutFollowsTheExampleIntoAnyBatch) {
   for (const bool plain : {false, true}) {
-    const auto model = make_bert(small(), 1);
+    const auto model = make_bert(mini_bert(), 1);
     model->set_plain(plain);
     model->set_mode({true, 3});
-    const Batch batch = random_batch(4, 11);
+    const Batch batch = random_texts(4, 11);
     const at::Tensor whole = model->forward(batch);
     const Batch alone = part_of(batch, {2}, 0), turned = part_of(batch, {3, 0, 2}, 5);
     EXPECT_LT((model->forward(alone)[0] - whole[2]).abs().max().item<double>(), 1e-5);
@@ -185,10 +185,10 @@ TEST(Bert, DropoutFollowsTheExampleIntoAnyBatch) {
 }
 
 TEST(Bert, EveryDropoutSiteHasItsOwnNoise) {
-  const Batch batch = random_batch(3, 11);
+  const Batch batch = random_texts(3, 11);
   std::vector<at::Tensor> seen;
   for (int place = 0; place < 4; ++place) {
-    BertConfig config = small();
+    BertConfig config = mini_bert();
     config.set_dropout(0);
     if (place == 0) config.hidden_dropout = 0.3;
     if (place == 1) config.attention_dropout = 0.3;
@@ -203,8 +203,8 @@ TEST(Bert, EveryDropoutSiteHasItsOwnNoise) {
 }
 
 TEST(Bert, PaddingDoesNotReachTheLogits) {
-  const auto model = make_bert(small(), 1);
-  const Batch batch = random_batch(3, 11);
+  const auto model = make_bert(mini_bert(), 1);
+  const Batch batch = random_texts(3, 11);
   Batch longer = batch;
   for (const char* name : {"input_ids", "token_type_ids", "attention_mask"}) {
     longer.fields[name] = at::constant_pad_nd(batch.at(name), {0, 9});
@@ -217,8 +217,8 @@ TEST(Bert, PaddingDoesNotReachTheLogits) {
 }
 
 TEST(Bert, MissingFieldsMeanOneTextWithoutPadding) {
-  const auto model = make_bert(small(), 1);
-  Batch batch = random_batch(3, 11);
+  const auto model = make_bert(mini_bert(), 1);
+  Batch batch = random_texts(3, 11);
   batch.fields["attention_mask"].fill_(1);
   batch.fields["token_type_ids"].zero_();
   const at::Tensor given = model->forward(batch);
@@ -228,8 +228,8 @@ TEST(Bert, MissingFieldsMeanOneTextWithoutPadding) {
 }
 
 TEST(Bert, AccumulatesIntoExistingGradientsInPlace) {
-  const auto model = make_bert(small(), 1), other = make_bert(small(), 1);
-  const Batch batch = random_batch(3, 11);
+  const auto model = make_bert(mini_bert(), 1), other = make_bert(mini_bert(), 1);
+  const Batch batch = random_texts(3, 11);
   const auto fresh = grads(*other, batch);
   for (const auto& [name, parameter] : model->parameters())
     parameter.mutable_grad() = at::ones_like(parameter);
@@ -248,8 +248,8 @@ TEST(Bert, AccumulatesIntoExistingGradientsInPlace) {
 }
 
 TEST(Bert, OnlyUsedRowsHaveAGradient) {
-  const auto model = make_bert(small(), 1);
-  const Batch batch = random_batch(3, 5);
+  const auto model = make_bert(mini_bert(), 1);
+  const Batch batch = random_texts(3, 5);
   const at::Tensor grad = grads(*model, batch)[0];
   const auto uses = model->rows_used(batch);
   ASSERT_EQ(uses.size(), 1u);
@@ -262,8 +262,8 @@ TEST(Bert, OnlyUsedRowsHaveAGradient) {
 }
 
 TEST(Bert, TheLossIsASumOverExamples) {
-  const auto model = make_bert(small(), 1);
-  const Batch batch = random_batch(4, 9);
+  const auto model = make_bert(mini_bert(), 1);
+  const Batch batch = random_texts(4, 9);
   const Loss loss = model->loss(model->forward(batch), batch);
   EXPECT_EQ(loss.count, 4);
   const at::Tensor mean = at::cross_entropy_loss(model->forward(batch), batch.at("labels"));
@@ -271,26 +271,26 @@ TEST(Bert, TheLossIsASumOverExamples) {
 }
 
 TEST(Bert, RejectsInvalidBatches) {
-  const auto model = make_bert(small(), 1);
-  Batch batch = random_batch(2, 5);
+  const auto model = make_bert(mini_bert(), 1);
+  Batch batch = random_texts(2, 5);
   batch.fields["input_ids"][1][2] = 60;
   EXPECT_THROW(model->forward(batch), DataError);
   batch.fields["input_ids"][1][2] = -1;
   EXPECT_THROW(model->forward(batch), DataError);
-  batch = random_batch(2, 41);
+  batch = random_texts(2, 41);
   EXPECT_THROW(model->forward(batch), DataError);
-  batch = random_batch(2, 5);
+  batch = random_texts(2, 5);
   batch.fields["token_type_ids"][0][0] = 2;
   EXPECT_THROW(model->forward(batch), DataError);
-  batch = random_batch(2, 5);
+  batch = random_texts(2, 5);
   batch.fields["labels"][0] = 3;
   EXPECT_THROW(model->loss(model->forward(batch), batch), DataError);
 }
 
 TEST(Bert, TwoThreadsGiveTheSameAsOne) {
-  const auto model = make_bert(small(), 1);
+  const auto model = make_bert(mini_bert(), 1);
   model->set_mode({true, 1});
-  const Batch batch = random_batch(6, 33);
+  const Batch batch = random_texts(6, 33);
   const auto one = grads(*model, batch);
   at::set_num_threads(2);
   const auto two = grads(*model, batch);

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using test::TempDir;
 
-GptConfig small() {
+GptConfig tiny_gpt() {
   GptConfig config;
   config.vocab_size = 30;
   config.hidden = 8;
@@ -42,17 +42,17 @@ int differences(const Gpt& a, const Gpt& b) {
 using Weights = std::vector<tensor::NamedTensor>;
 
 /// A folder with the small model after `change` was done to its tensors and its configuration.
-class Folder {
+class GptFolder {
  public:
-  explicit Folder(
+  explicit GptFolder(
       const std::function<void(Weights&)>& change = [](Weights&) {},
       const std::function<void(json&)>& change_config = [](json&) {})
-      : original(make_gpt(small(), 5)) {
+      : original(make_gpt(tiny_gpt(), 5)) {
     Weights weights;
     for (const auto& [name, value] : original->parameters())
       weights.push_back({name, value.detach().clone()});
     change(weights);
-    json config = gpt_config_to_json(small());
+    json config = gpt_config_to_json(tiny_gpt());
     change_config(config);
     tensor::write_safetensors(path() / "model.safetensors", weights);
     test::write_text(path() / "config.json", config.dump());
@@ -75,11 +75,11 @@ class Folder {
 
 TEST(GptFolder, SaveAndLoadGiveTheSameBits) {
   const TempDir folder;
-  const auto model = make_gpt(small(), 9);
+  const auto model = make_gpt(tiny_gpt(), 9);
   save_gpt(folder / "deep/model", *model);
   const LoadedGpt loaded = load_gpt(folder / "deep/model", 1);
   EXPECT_EQ(differences(*model, *loaded.model), 0);
-  EXPECT_EQ(loaded.model->config(), small());
+  EXPECT_EQ(loaded.model->config(), tiny_gpt());
   EXPECT_TRUE(loaded.notes.empty());
   save_gpt(folder / "again", *loaded.model);
   for (const char* name : {"model.safetensors", "config.json"}) {
@@ -88,16 +88,16 @@ TEST(GptFolder, SaveAndLoadGiveTheSameBits) {
 }
 
 TEST(GptFolder, AcceptsNameVariants) {
-  const Folder bare([](Weights& weights) {
+  const GptFolder bare([](Weights& weights) {
     for (auto& each : weights) each.name.erase(0, std::string("transformer.").size());
     weights.push_back({"h.0.attn.bias", at::ones({1, 1, 10, 10})});
     weights.push_back({"h.1.attn.masked_bias", at::full({}, -1e4)});
   });
   EXPECT_EQ(differences(*load_gpt(bare.path(), 1).model, *bare.original), 0);
   EXPECT_TRUE(load_gpt(bare.path(), 1).notes.empty());
-  const Folder tied([](Weights& weights) { weights.push_back({"lm_head.weight", weights[0].tensor}); });
+  const GptFolder tied([](Weights& weights) { weights.push_back({"lm_head.weight", weights[0].tensor}); });
   EXPECT_EQ(differences(*load_gpt(tied.path(), 1).model, *tied.original), 0);
-  const Folder more([](Weights& weights) { weights.push_back({"v_head.weight", at::ones({3})}); });
+  const GptFolder more([](Weights& weights) { weights.push_back({"v_head.weight", at::ones({3})}); });
   EXPECT_EQ(load_gpt(more.path(), 1).notes.size(), 1u);
   const auto quiet = load_gpt(tied.path(), 1, [](GptConfig& config) { config.set_dropout(0); });
   EXPECT_EQ(quiet.model->config().residual_dropout, 0);
@@ -107,11 +107,11 @@ TEST(GptFolder, RejectsInvalidFolders) {
   const auto says = [](const std::string& fault, const std::string& what) {
     EXPECT_NE(fault.find(what), std::string::npos) << "expected \"" << what << "\" in: " << fault;
   };
-  says(Folder([](Weights& w) { w.push_back({"lm_head.weight", w[0].tensor + 1}); }).fault(), "only tied");
-  says(Folder([](Weights& w) { w.pop_back(); }).fault(), "ln_f.bias");
-  says(Folder([](Weights& w) { w[0].tensor = at::ones({31, 8}); }).fault(), "vocab_size 30");
+  says(GptFolder([](Weights& w) { w.push_back({"lm_head.weight", w[0].tensor + 1}); }).fault(), "only tied");
+  says(GptFolder([](Weights& w) { w.pop_back(); }).fault(), "ln_f.bias");
+  says(GptFolder([](Weights& w) { w[0].tensor = at::ones({31, 8}); }).fault(), "vocab_size 30");
   const auto with = [](const char* key, const json& value) {
-    return Folder([](Weights&) {}, [&](json& config) { config[key] = value; }).fault();
+    return GptFolder([](Weights&) {}, [&](json& config) { config[key] = value; }).fault();
   };
   says(with("scale_attn_by_inverse_layer_idx", true), "scale_attn_by_inverse_layer_idx");
   says(with("scale_attn_weights", false), "scale_attn_weights");

@@ -12,7 +12,7 @@
 namespace syncopate::nn {
 namespace {
 
-GptConfig small() {
+GptConfig mini_gpt() {
   GptConfig config;
   config.vocab_size = 60;
   config.hidden = 24;
@@ -24,7 +24,7 @@ GptConfig small() {
   return config;
 }
 
-Batch random_batch(int64_t B, int64_t L, bool padded = false, uint64_t seed = 1) {
+Batch random_tokens(int64_t B, int64_t L, bool padded = false, uint64_t seed = 1) {
   at::manual_seed(seed);
   Batch batch;
   batch.fields["input_ids"] = at::randint(0, 60, {B, L}, at::kLong);
@@ -58,7 +58,7 @@ double worst_difference(Gpt& a, Gpt& b, const Batch& batch) {
 }
 
 TEST(Gpt, ParametersAreNamedLeavesInOrderOfUse) {
-  const auto model = make_gpt(small(), 1);
+  const auto model = make_gpt(mini_gpt(), 1);
   const auto parameters = model->parameters();
   EXPECT_EQ(parameters.size(), 2 + 12 * 3 + 2u);
   EXPECT_EQ(parameters.front().name, "transformer.wte.weight");
@@ -74,7 +74,7 @@ TEST(Gpt, ParametersAreNamedLeavesInOrderOfUse) {
 }
 
 TEST(Gpt, InitialValuesDependOnlyOnTheSeed) {
-  GptConfig config = small();
+  GptConfig config = mini_gpt();
   config.hidden = 96;
   config.ffn = 384;
   const auto a = make_gpt(config, 7), b = make_gpt(config, 7), c = make_gpt(config, 8);
@@ -96,10 +96,10 @@ TEST(Gpt, InitialValuesDependOnlyOnTheSeed) {
 }
 
 TEST(Gpt, FastPathMatchesReference) {
-  const auto fast = make_gpt(small(), 1), plain = make_gpt(small(), 1);
+  const auto fast = make_gpt(mini_gpt(), 1), plain = make_gpt(mini_gpt(), 1);
   plain->set_plain(true);
   for (const bool padded : {false, true}) {
-    const Batch batch = random_batch(3, 71, padded);
+    const Batch batch = random_tokens(3, 71, padded);
     for (const bool training : {false, true}) {
       fast->set_mode({training, 5});
       plain->set_mode({training, 5});
@@ -115,8 +115,8 @@ TEST(Gpt, FastPathMatchesReference) {
 }
 
 TEST(Gpt, LaterTokensDoNotReachEarlierLogits) {
-  const auto model = make_gpt(small(), 1);
-  const Batch batch = random_batch(2, 90);
+  const auto model = make_gpt(mini_gpt(), 1);
+  const Batch batch = random_tokens(2, 90);
   Batch other = batch;
   other.fields["input_ids"] = batch.at("input_ids").clone();
   other.fields["input_ids"].narrow(1, 50, 40).fill_(3);
@@ -129,8 +129,8 @@ TEST(Gpt, LaterTokensDoNotReachEarlierLogits) {
 }
 
 TEST(Gpt, PaddingDoesNotReachTheLoss) {
-  const auto model = make_gpt(small(), 1);
-  const Batch batch = random_batch(3, 20, true);
+  const auto model = make_gpt(mini_gpt(), 1);
+  const Batch batch = random_tokens(3, 20, true);
   Batch longer = batch;
   longer.fields["input_ids"] = at::constant_pad_nd(batch.at("input_ids"), {5, 9}, 7);
   longer.fields["attention_mask"] = at::constant_pad_nd(batch.at("attention_mask"), {5, 9});
@@ -152,8 +152,8 @@ TEST(Gpt, PaddingDoesNotReachTheLoss) {
 }
 
 TEST(Gpt, LossIsThatOfTheNextToken) {
-  const auto model = make_gpt(small(), 1);
-  Batch batch = random_batch(2, 9);
+  const auto model = make_gpt(mini_gpt(), 1);
+  Batch batch = random_tokens(2, 9);
   batch.fields["labels"][1].slice(0, 4).fill_(kNoLabel);
   const Loss loss = model->loss(model->forward(batch), batch);
   EXPECT_EQ(loss.count, 8 + 3);
@@ -169,8 +169,8 @@ TEST(Gpt, LossIsThatOfTheNextToken) {
 }
 
 TEST(Gpt, SlicesOfLayersComposeToTheWhole) {
-  const auto model = make_gpt(small(), 1);
-  const Batch batch = random_batch(3, 11);
+  const auto model = make_gpt(mini_gpt(), 1);
+  const Batch batch = random_tokens(3, 11);
   for (const bool training : {false, true}) {
     model->set_mode({training, 3});
     const at::Tensor whole = model->forward(batch);
@@ -183,10 +183,10 @@ TEST(Gpt, SlicesOfLayersComposeToTheWhole) {
 }
 
 TEST(Gpt, DropoutDependsOnlyOnKeyAndSite) {
-  const Batch batch = random_batch(3, 11);
+  const Batch batch = random_tokens(3, 11);
   std::vector<at::Tensor> seen;
   for (int place = 0; place < 3; ++place) {
-    GptConfig config = small();
+    GptConfig config = mini_gpt();
     config.set_dropout(0);
     if (place == 0) config.embedding_dropout = 0.3;
     if (place == 1) config.attention_dropout = 0.3;
@@ -203,8 +203,8 @@ TEST(Gpt, DropoutDependsOnlyOnKeyAndSite) {
 }
 
 TEST(Gpt, TiedEmbeddingReceivesBothGradients) {
-  const auto model = make_gpt(small(), 1), other = make_gpt(small(), 1);
-  const Batch batch = random_batch(3, 11);
+  const auto model = make_gpt(mini_gpt(), 1), other = make_gpt(mini_gpt(), 1);
+  const Batch batch = random_tokens(3, 11);
   for (const bool training : {false, true}) {
     model->set_mode({training, 3});
     other->set_mode({training, 3});
@@ -221,13 +221,13 @@ TEST(Gpt, TiedEmbeddingReceivesBothGradients) {
 }
 
 TEST(Gpt, RejectsInvalidBatches) {
-  const auto model = make_gpt(small(), 1);
-  Batch batch = random_batch(2, 5);
+  const auto model = make_gpt(mini_gpt(), 1);
+  Batch batch = random_tokens(2, 5);
   batch.fields["input_ids"][1][2] = 60;
   EXPECT_THROW(model->forward(batch), DataError);
-  batch = random_batch(2, 151);
+  batch = random_tokens(2, 151);
   EXPECT_THROW(model->forward(batch), DataError);
-  batch = random_batch(2, 5);
+  batch = random_tokens(2, 5);
   batch.fields["labels"] = at::zeros({2}, at::kLong);
   EXPECT_THROW(model->loss(model->forward(batch), batch), DataError);
 }
@@ -239,7 +239,7 @@ TEST(GptConfig, PresetsAndInvalidConfigs) {
   EXPECT_EQ(gpt_preset("gpt-mini").max_positions, 1024);
   EXPECT_TRUE(is_gpt_preset("gpt2") && !is_gpt_preset("gpt3"));
   EXPECT_THROW(gpt_preset("gpt-tinny"), ConfigError);
-  GptConfig config = small();
+  GptConfig config = mini_gpt();
   config.heads = 5;
   EXPECT_THROW(Gpt{config}, ConfigError);
 }

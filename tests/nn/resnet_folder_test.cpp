@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using test::TempDir;
 
-ResNetConfig small() {
+ResNetConfig tiny_resnet() {
   ResNetConfig config;
   config.widths = {4, 6};
   config.blocks = 1;
@@ -29,7 +29,7 @@ ResNetConfig small() {
 
 /// A model whose running statistics are its own.
 std::unique_ptr<ResNet> trained() {
-  auto model = make_resnet(small(), 3);
+  auto model = make_resnet(tiny_resnet(), 3);
   model->set_mode({true, 0});
   at::manual_seed(1);
   Batch batch;
@@ -44,7 +44,7 @@ TEST(ResNetFolder, SaveAndLoadGiveTheSameBits) {
   const auto model = trained();
   save_resnet(folder.path(), *model);
   const LoadedResNet loaded = load_resnet(folder.path(), std::nullopt, 1);
-  EXPECT_EQ(loaded.model->config(), small());
+  EXPECT_EQ(loaded.model->config(), tiny_resnet());
   EXPECT_FALSE(loaded.fresh_head);
   EXPECT_TRUE(loaded.notes.empty());
   for (size_t i = 0; i < model->parameters().size(); ++i) {
@@ -52,7 +52,7 @@ TEST(ResNetFolder, SaveAndLoadGiveTheSameBits) {
   }
   for (size_t i = 0; i < model->buffers().size(); ++i) {
     EXPECT_TRUE(at::equal(model->buffers()[i].tensor, loaded.model->buffers()[i].tensor));
-    EXPECT_GT((model->buffers()[i].tensor - make_resnet(small(), 3)->buffers()[i].tensor)
+    EXPECT_GT((model->buffers()[i].tensor - make_resnet(tiny_resnet(), 3)->buffers()[i].tensor)
                   .abs()
                   .sum()
                   .item<double>(),
@@ -83,7 +83,7 @@ TEST(ResNetFolder, DifferentNumberOfLabelsGetsAFreshHead) {
 TEST(ResNetFolder, RejectsInvalidFolders) {
   const TempDir folder;
   save_resnet(folder.path(), *trained());
-  const json good = resnet_config_to_json(small());
+  const json good = resnet_config_to_json(tiny_resnet());
   const auto fault = [&](const char* key, const json& value) -> std::string {
     json changed = good;
     changed[key] = value;

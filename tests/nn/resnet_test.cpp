@@ -14,7 +14,7 @@
 namespace syncopate::nn {
 namespace {
 
-ResNetConfig small() {
+ResNetConfig mini_resnet() {
   ResNetConfig config;
   config.widths = {6, 8};
   config.blocks = 2;
@@ -23,7 +23,7 @@ ResNetConfig small() {
   return config;
 }
 
-Batch random_batch(int64_t B, uint64_t seed = 1) {
+Batch random_images(int64_t B, uint64_t seed = 1) {
   at::manual_seed(seed);
   Batch batch;
   batch.fields["images"] = at::randn({B, 3, 9, 9}) * 2 + 3;  // far from zero
@@ -63,7 +63,7 @@ TEST(ResNet, NamesAndShapes) {
 }
 
 TEST(ResNet, InitialValuesDependOnlyOnTheSeed) {
-  ResNetConfig config = small();
+  ResNetConfig config = mini_resnet();
   config.widths = {32, 64};
   const auto a = make_resnet(config, 7), b = make_resnet(config, 7), c = make_resnet(config, 8);
   const auto parameters = a->parameters();
@@ -83,8 +83,8 @@ TEST(ResNet, InitialValuesDependOnlyOnTheSeed) {
 }
 
 TEST(ResNet, SlicesOfLayersComposeToTheWhole) {
-  const auto model = make_resnet(small(), 1);
-  const Batch batch = random_batch(4);
+  const auto model = make_resnet(mini_resnet(), 1);
+  const Batch batch = random_images(4);
   const at::Tensor whole = model->forward(batch);
   EXPECT_EQ(whole.size(1), 5);
   for (int cut = 1; cut < model->depth(); ++cut) {
@@ -94,9 +94,9 @@ TEST(ResNet, SlicesOfLayersComposeToTheWhole) {
 }
 
 TEST(ResNet, MemoryLayoutDoesNotChangeTheResult) {
-  const auto a = make_resnet(small(), 1), b = make_resnet(small(), 1);
+  const auto a = make_resnet(mini_resnet(), 1), b = make_resnet(mini_resnet(), 1);
   b->set_channels_last(false);
-  const Batch batch = random_batch(4);
+  const Batch batch = random_images(4);
   for (auto* model : {a.get(), b.get()}) {
     model->set_mode({true, 0});
     tensor::FlatParams params(model->parameters());
@@ -110,8 +110,8 @@ TEST(ResNet, MemoryLayoutDoesNotChangeTheResult) {
 }
 
 TEST(ResNet, RunningStatisticsAreUpdatedInTrainingAndUsedInEvaluation) {
-  const auto model = make_resnet(small(), 1);
-  const Batch batch = random_batch(8);
+  const auto model = make_resnet(mini_resnet(), 1);
+  const Batch batch = random_images(8);
   const at::Tensor before = model->forward(batch);
   EXPECT_TRUE(at::equal(model->forward(batch), before)) << "evaluation changes nothing";
   model->set_mode({true, 0});
@@ -125,8 +125,8 @@ TEST(ResNet, RunningStatisticsAreUpdatedInTrainingAndUsedInEvaluation) {
 }
 
 TEST(ResNet, LabelSmoothingIsOffInEvaluation) {
-  const auto model = make_resnet(small(), 1);
-  const Batch batch = random_batch(4);
+  const auto model = make_resnet(mini_resnet(), 1);
+  const Batch batch = random_images(4);
   const at::Tensor logits = model->forward(batch);
   const double sharp = model->loss(logits, batch).sum.item<double>();
   model->set_label_smoothing(0.1);
@@ -140,8 +140,8 @@ TEST(ResNet, LabelSmoothingIsOffInEvaluation) {
 }
 
 TEST(ResNet, RejectsInvalidBatches) {
-  const auto model = make_resnet(small(), 1);
-  Batch batch = random_batch(2);
+  const auto model = make_resnet(mini_resnet(), 1);
+  Batch batch = random_images(2);
   batch.fields["images"] = at::zeros({2, 1, 9, 9});
   EXPECT_THROW(model->forward(batch), DataError);
   batch.fields["images"] = at::zeros({2, 9, 9});
@@ -190,7 +190,7 @@ Trained train_split(const Batch& whole, const std::vector<int64_t>& sizes, bool 
   int64_t first = 0;
   for (size_t rank = 0; rank < sizes.size(); ++rank) {
     threads.emplace_back([&, rank, part = part_of(whole, first, first + sizes[rank])] {
-      const auto model = make_resnet(small(), 1);
+      const auto model = make_resnet(mini_resnet(), 1);
       model->set_mode({true, 0});
       if (joint) {
         model->set_sum_over_ranks([&](at::Tensor& tensor) { meeting.sum(tensor); });
@@ -230,7 +230,7 @@ double worst(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b)
 }
 
 TEST(ResNet, SyncBatchNormMatchesOneWorkerWithTheWholeBatch) {
-  const Batch whole = random_batch(8);
+  const Batch whole = random_images(8);
   const Trained one = train_split(whole, {8}, false);
   const std::vector<std::vector<int64_t>> splits = {{4, 4}, {5, 3}, {8, 0}, {0, 1, 7}, {8}};
   for (const auto& sizes : splits) {
@@ -245,11 +245,11 @@ TEST(ResNet, SyncBatchNormMatchesOneWorkerWithTheWholeBatch) {
 }
 
 TEST(ResNet, AcceptsAnEmptyBatch) {
-  const Trained none = train_split(random_batch(3), {0}, false);
+  const Trained none = train_split(random_images(3), {0}, false);
   EXPECT_EQ(none.loss, 0);
   for (const at::Tensor& gradient : none.gradients) EXPECT_EQ(gradient.abs().sum().item<double>(), 0);
-  const auto model = make_resnet(small(), 1);
-  EXPECT_EQ(model->forward(part_of(random_batch(3), 0, 0)).sizes(), at::IntArrayRef({0, 5}));
+  const auto model = make_resnet(mini_resnet(), 1);
+  EXPECT_EQ(model->forward(part_of(random_images(3), 0, 0)).sizes(), at::IntArrayRef({0, 5}));
 }
 
 TEST(BatchNorm, VarianceIsAccurateForMeansFarFromZero) {

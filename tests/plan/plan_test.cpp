@@ -440,7 +440,7 @@ TEST(Plan, LeavesDevicesUnusedWhereTheyOnlyCost) {
   EXPECT_NE(to_text(one).find("it suffices"), std::string::npos);
 }
 
-sim::Profile profile_of(double gib_a_layer) {
+sim::Profile profile_with(double gib_a_layer) {
   sim::Profile profile{.model = std::string("m"), .optimizer = std::string("adamw")};
   profile.times = {{.batch = 1, .forward_s = 0.1, .backward_s = 0.2, .update_s = 0.01},
                    {.batch = 8, .forward_s = 0.8, .backward_s = 1.6, .update_s = 0.01}};
@@ -457,7 +457,7 @@ sim::Profile profile_of(double gib_a_layer) {
 
 TEST(Plan, CutsAModelThatOneDeviceDoesNotHold) {
   Request request = request_for(small_network(1, 4), false);
-  request.job = job_from_profile(profile_of(1), 8);
+  request.job = job_from_profile(profile_with(1), 8);
   request.memory_gib = 2.5;  // of four layers of 1 GiB
   const Plan plan = make_plan(request);
   EXPECT_GE(plan.layout.stages, 2);

@@ -9,7 +9,7 @@
 namespace syncopate::run {
 namespace {
 
-std::string complaint(const spec::ScoreSpec& spec) {
+std::string complaint_about(const spec::ScoreSpec& spec) {
   return test::sentence<Error>([&] { predict(spec, [](const std::string&) {}); });
 }
 
@@ -17,13 +17,13 @@ TEST(Predict, RefusesPairsWithoutPromptsAndPromptsBesideData) {
   spec::ScoreSpec spec;
   spec.task = "rte";
   spec.pairs = {"a second text"};
-  EXPECT_NE(complaint(spec).find("--prompt-pair goes with --prompt"), std::string::npos) << complaint(spec);
+  EXPECT_NE(complaint_about(spec).find("--prompt-pair goes with --prompt"), std::string::npos) << complaint_about(spec);
   spec.prompts = {"a text"};
   spec.data = "dev.tsv";
-  EXPECT_NE(complaint(spec).find("exclude each other"), std::string::npos) << complaint(spec);
+  EXPECT_NE(complaint_about(spec).find("exclude each other"), std::string::npos) << complaint_about(spec);
   spec.data.clear();
   spec.model = "no-such-folder";
-  EXPECT_NE(complaint(spec).find("no model folder"), std::string::npos) << complaint(spec);
+  EXPECT_NE(complaint_about(spec).find("no model folder"), std::string::npos) << complaint_about(spec);
 }
 
 TEST(Predict, SaysWhenARunHasNotFinished) {
@@ -34,9 +34,9 @@ TEST(Predict, SaysWhenARunHasNotFinished) {
   spec.prompts = {"a text"};
   spec.pairs = {"another"};
   spec.model = folder.path().string();
-  EXPECT_NE(complaint(spec).find("has not finished and has no model yet; continue it with train --resume"),
+  EXPECT_NE(complaint_about(spec).find("has not finished and has no model yet; continue it with train --resume"),
             std::string::npos)
-      << complaint(spec);
+      << complaint_about(spec);
 }
 
 }  // namespace

@@ -40,7 +40,21 @@ class Graph {
   std::unique_ptr<Recorded> recorded_;
 };
 
-/// A mark in this thread's stream that the host can wait for.
+/// A second stream: what is launched there goes on beside the rest.
+class SideStream {
+ public:
+  explicit SideStream(c10::Device device);
+  ~SideStream();
+  SideStream(const SideStream&) = delete;
+  SideStream& operator=(const SideStream&) = delete;
+  void run(const std::function<void()>& work);  ///< this thread's stream is that one meanwhile
+
+ private:
+  struct Stream;
+  std::unique_ptr<Stream> stream_;
+};
+
+/// A mark in this thread's stream that the host, or another stream, can wait for.
 class Mark {
  public:
   Mark();
@@ -49,6 +63,7 @@ class Mark {
   Mark& operator=(const Mark&) = delete;
   void set();   ///< after what was launched so far
   void wait();  ///< until the device is there
+  void hold();  ///< what this thread launches from here on waits for it; the host does not
 
  private:
   struct Event;

@@ -54,6 +54,19 @@ void Graph::record(const std::function<void()>& work) {
 
 void Graph::launch() { recorded_->graph.replay(); }
 
+struct SideStream::Stream {
+  c10::cuda::CUDAStream stream;
+};
+
+SideStream::SideStream(c10::Device device)
+    : stream_(new Stream{c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())}) {}
+SideStream::~SideStream() = default;
+
+void SideStream::run(const std::function<void()>& work) {
+  const c10::cuda::CUDAStreamGuard guard(stream_->stream);
+  work();
+}
+
 struct Mark::Event {
   cudaEvent_t event = nullptr;
 };
@@ -68,5 +81,8 @@ void Mark::set() {
   C10_CUDA_CHECK(cudaEventRecord(event_->event, c10::cuda::getCurrentCUDAStream().stream()));
 }
 void Mark::wait() { C10_CUDA_CHECK(cudaEventSynchronize(event_->event)); }
+void Mark::hold() {
+  C10_CUDA_CHECK(cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream().stream(), event_->event, 0));
+}
 
 }  // namespace syncopate::gpu

@@ -20,10 +20,16 @@ Graph::~Graph() = default;
 void Graph::record(const std::function<void()>&) { missing(); }
 void Graph::launch() { missing(); }
 
+struct SideStream::Stream {};
+SideStream::SideStream(c10::Device) { missing(); }
+SideStream::~SideStream() = default;
+void SideStream::run(const std::function<void()>&) { missing(); }
+
 struct Mark::Event {};
 Mark::Mark() { missing(); }
 Mark::~Mark() = default;
 void Mark::set() { missing(); }
 void Mark::wait() { missing(); }
+void Mark::hold() { missing(); }
 
 }  // namespace syncopate::gpu

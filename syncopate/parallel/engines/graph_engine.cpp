@@ -34,12 +34,39 @@ bool is_whole(const tensor::Batch& batch) {
 
 }  // namespace
 
+/// A batch's fields side by side in one array, so that they move as one.
+struct GraphEngine::Packed {
+  Packed() = default;
+  Packed(const tensor::Batch& like, const at::TensorOptions& where) : batch(like) {
+    constexpr int64_t kLine = 256;
+    const auto room = [&](const at::Tensor& field) {
+      return (static_cast<int64_t>(field.nbytes()) + kLine - 1) / kLine * kLine;
+    };
+    int64_t size = 0;
+    for (const auto& [name, field] : batch.fields) size += room(field);
+    bytes = at::empty({size}, where.dtype(at::kByte));
+    int64_t at = 0;
+    for (auto& [name, field] : batch.fields) {
+      const at::Tensor part = bytes.narrow(0, at, static_cast<int64_t>(field.nbytes()));
+      at += room(field);
+      field = part.view(field.scalar_type()).view(field.sizes());
+    }
+  }
+
+  at::Tensor bytes;
+  tensor::Batch batch;  ///< its fields lie there
+};
+
 struct GraphEngine::Shape {
-  tensor::Batch on_host, on_device;  ///< where a batch is put (pinned) and where kernels read it
+  ~Shape() {
+    if (uploaded) uploaded->wait();
+  }
+
+  Packed on_host, ahead, on_device;  ///< where a batch is put (pinned), goes to, and is read by kernels
   at::Tensor scale;                  ///< of the loss, on the device
   at::Tensor loss, loss_on_host;
   std::optional<gpu::Graph> forward, backward;
-  std::optional<gpu::Mark> uploaded, loss_known;
+  std::optional<gpu::Mark> uploaded, taken, loss_known;
 };
 
 GraphEngine::GraphEngine(std::unique_ptr<Engine> plain, std::function<void(const std::string&)> note)
@@ -49,13 +76,14 @@ GraphEngine::~GraphEngine() = default;
 
 void GraphEngine::record(Replica& replica, const tensor::Batch& batch, Shape& shape) {
   const c10::Device device = replica.params.values.device();
-  shape.on_host = shape.on_device = batch;
-  for (auto& [name, field] : shape.on_host.fields)
-    field = at::empty(field.sizes(), field.options().pinned_memory(true));
-  for (auto& [name, field] : shape.on_device.fields) field = field.to(device);
+  if (!uploads_) uploads_ = std::make_unique<gpu::SideStream>(device);
+  shape.on_host = Packed(batch, at::TensorOptions().pinned_memory(true));
+  shape.ahead = Packed(batch, at::TensorOptions(device));
+  shape.on_device = Packed(batch, at::TensorOptions(device));
   shape.scale = at::ones({}, at::TensorOptions().device(device).dtype(at::kFloat));
   shape.loss_on_host = at::zeros({}, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
   shape.uploaded.emplace();
+  shape.taken.emplace();
   shape.loss_known.emplace();
   shape.forward.emplace(memory_);
   std::optional<BlockChain> chain;
@@ -63,13 +91,27 @@ void GraphEngine::record(Replica& replica, const tensor::Batch& batch, Shape& sh
     const tensor::HalfWeights half_weights(replica.params);
     chain.emplace(replica.model,
                   ChainOptions{.mode = {.training = true}, .precision = replica.precision, .device = device},
-                  shape.on_device);
+                  shape.on_device.batch);
     shape.loss = chain->loss().sum.to(at::kFloat);
   });
   if (memory_ == nullptr) memory_ = &*shape.forward;
   shape.backward.emplace(memory_);
   shape.backward->record([&] { chain->backward_from_loss(shape.scale); });
   ++recorded_;
+}
+
+void GraphEngine::upload(const tensor::Batch& batch, Shape& shape) {
+  shape.uploaded->wait();  // what was there has left
+  for (auto& [name, field] : shape.on_host.batch.fields) field.copy_(batch.at(name));
+  // The device may still be busy with the step before; nothing of it is waited for.
+  uploads_->run([&] {
+    shape.taken->hold();
+    shape.ahead.bytes.copy_(shape.on_host.bytes, true);
+    shape.uploaded->set();
+  });
+  shape.uploaded->hold();
+  shape.on_device.bytes.copy_(shape.ahead.bytes, true);
+  shape.taken->set();
 }
 
 GraphEngine::Shape* GraphEngine::find(Replica& replica, const tensor::Batch& batch) {
@@ -114,12 +156,7 @@ Gradients GraphEngine::run(Replica& replica, std::span<const tensor::Batch> micr
   for (size_t i = 0; i < micro.size(); ++i) {
     Shape& shape = *shapes[i];
     phase("forward");
-    shape.uploaded->wait();  // what was there is read
-    for (auto& [name, field] : shape.on_host.fields) {
-      field.copy_(batches[i].at(name));
-      shape.on_device.fields.at(name).copy_(field, true);
-    }
-    shape.uploaded->set();
+    upload(batches[i], shape);
     if (replica.loss_scale != nullptr) shape.scale.fill_(replica.loss_scale->value());
     gpu::seed(device, noise_key, micro[i].ids);  // of the dropouts that libtorch draws
     shape.forward->launch();

@@ -24,17 +24,20 @@ class GraphEngine : public Engine {
   int64_t recorded() const { return recorded_; }  ///< shapes so far
 
  private:
+  struct Packed;
   struct Shape;  ///< a shape that was seen, and what is recorded of it
 
   Shape* find(Replica& replica, const tensor::Batch& batch);
   void record(Replica& replica, const tensor::Batch& batch, Shape& shape);
+  void upload(const tensor::Batch& batch, Shape& shape);
 
   std::unique_ptr<Engine> plain_;
   std::function<void(const std::string&)> note_;
   bool records_ = true;
   int64_t recorded_ = 0;
   std::map<std::string, std::unique_ptr<Shape>> shapes_;
-  const gpu::Graph* memory_ = nullptr;  ///< whose memory all graphs share
+  const gpu::Graph* memory_ = nullptr;          ///< whose memory all graphs share
+  std::unique_ptr<gpu::SideStream> uploads_{};  ///< batches move there beside the step before
 };
 
 }  // namespace syncopate::parallel

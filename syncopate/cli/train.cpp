@@ -19,6 +19,7 @@
 #include "syncopate/cli/run_options.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
+#include "syncopate/run/gpu_service.h"
 #include "syncopate/run/launch.h"
 #include "syncopate/run/placement.h"
 #include "syncopate/run/replicas.h"
@@ -104,6 +105,13 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
   options.log_folder = folder.path;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1e3 * spec.comm.timeout));
   sit_on_network(spec, options);
+  std::unique_ptr<run::GpuService> service;
+  if (spec.compute.mps && run::share_a_gpu(spec.compute.device, static_cast<int>(spec.comm.workers)))
+    service = run::GpuService::start();
+  if (service) {
+    const auto& more = service->environment();
+    options.environment.insert(options.environment.end(), more.begin(), more.end());
+  }
   const run::LaunchResult result = run::launch(options);
   if (result.exit_code == 0) {
     if (arguments.json) print_result(read_file(folder.result(), "result"));

@@ -91,6 +91,11 @@ c10::Device parse_device(const std::string& name, int local_rank) {
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
+bool share_a_gpu(const std::string& device, int workers) {
+  if (device == "cpu" || workers < 2) return false;
+  return device != "cuda" || workers > at::detail::getCUDAHooks().getNumGPUs();
+}
+
 std::string describe(c10::Device device) { return device.str(); }
 
 PrecisionChoice judge(tensor::Precision asked, const std::vector<PrecisionTrial>& trials) {

@@ -14,6 +14,8 @@ namespace syncopate::run {
 /// "cpu", "cuda:1", or "cuda": of several GPUs the one that is `local_rank`'s, in turn. Throws ConfigError
 /// for anything else, and where this machine or this libtorch has no such device.
 c10::Device parse_device(const std::string& name, int local_rank = 0);
+/// Whether some of this machine's `workers` compute on the same GPU.
+bool share_a_gpu(const std::string& device, int workers);
 
 /// For people and records: "cpu", "cuda:0".
 std::string describe(c10::Device device);

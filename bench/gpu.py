@@ -43,7 +43,7 @@ def alone(program):
 def together(program):
     print("| workers on one GPU, BERT-base, batch 32 each | k = 2: ms, sequences/s | k = 4 |\n|---|---|---|")
     cases = [("no exchange (local-sgd that never averages)", ["local-sgd", "--set", "strategy.every=1000000"]),
-             ("ddp", ["ddp"]), ("hogwild", ["hogwild"])]
+             ("ddp", ["ddp"]), ("hogwild", ["hogwild"]), ("hogwild by turns (no MPS)", ["hogwild", "--no-mps"])]
     for name, mode in cases:
         cells = []
         for workers in (2, 4):

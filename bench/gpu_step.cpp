@@ -11,8 +11,8 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/comm/gpus.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/comm/one_gpu.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/nn/gpt/gpt.h"
 #include "syncopate/nn/layers/initialize.h"
@@ -21,6 +21,7 @@
 #include "syncopate/run/assemble.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/device.h"
+#include "syncopate/run/gpu_service.h"
 #include "syncopate/run/launch.h"
 #include "syncopate/run/world.h"
 
@@ -32,7 +33,7 @@ struct Options {
   int workers = 1;
   int64_t batch = 32, length = 128, steps = 60, warmup = 8;
   double dropout = 0.1, attention_dropout = -1, clip = 0, padded = 0;
-  bool compare = false;
+  bool compare = false, no_mps = false;
   std::vector<std::string> settings;
 };
 
@@ -231,10 +232,12 @@ int compare(Options options, comm::Metered& group) {
 }
 
 int work(const Options& options) {
+  constexpr std::chrono::seconds kPatience(120);
   run::set_up_compute(options.compare ? 8 : 1);
   const run::World world = run::find_world({}, run::environment_of_process());
-  comm::Membership membership = run::join(world, "auto", std::chrono::seconds(120));
-  comm::Metered group(comm::on_one_gpu(std::move(membership.group), options.device != "cpu"));
+  comm::Membership membership = run::join(world, "auto", kPatience);
+  comm::use_gpus(membership, run::parse_device(options.device, world.local_rank), "auto", kPatience);
+  comm::Metered group(std::move(membership.group));
   const int code = options.compare ? compare(options, group) : measure(options, group);
   membership.leave();
   return code;
@@ -258,6 +261,7 @@ int run_bench(int argc, char** argv) {
   app.add_option("--clip", options.clip)->capture_default_str();
   app.add_option("--padded", options.padded, "the most of a text that is padding")->capture_default_str();
   app.add_flag("--compare", options.compare, "gradients with those of the CPU, in place of times");
+  app.add_flag("--no-mps", options.no_mps, "without NVIDIA's Multi-Process Service");
   app.add_option("--set", options.settings, "a setting of the run, like compute.graphs=false")
       ->take_all()
       ->allow_extra_args(false);
@@ -271,6 +275,10 @@ int run_bench(int argc, char** argv) {
   run::LaunchOptions launch;
   launch.workers = options.workers;
   for (int i = 0; i < argc; ++i) launch.argv.emplace_back(argv[i]);
+  std::unique_ptr<run::GpuService> service;
+  if (!options.no_mps && run::share_a_gpu(options.device, options.workers))
+    service = run::GpuService::start();
+  if (service) launch.environment = service->environment();
   const run::LaunchResult result = run::launch(launch);
   if (!result.sentence.empty()) fmt::print(stderr, "{}\n", result.sentence);
   return result.exit_code;

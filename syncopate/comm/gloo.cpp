@@ -15,6 +15,7 @@
 #include "syncopate/comm/gloo_work.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/members.h"
+#include "syncopate/comm/own.h"
 #include "syncopate/comm/reduce_type.h"
 
 namespace syncopate::comm {
@@ -31,27 +32,8 @@ struct Place {
   int size = 1;
 };
 
-/// Moving data needs no arithmetic, so every type travels as bytes.
-at::Tensor as_bytes(const at::Tensor& tensor) {
-  check(tensor.is_contiguous(), "a group takes contiguous tensors");
-  return tensor.detach().view({tensor.numel()}).view(at::kByte);
-}
-
-std::vector<at::Tensor> as_bytes(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> views;
-  for (const at::Tensor& tensor : tensors) views.push_back(as_bytes(tensor));
-  return views;
-}
-
 c10d::ReduceOp::RedOpType reduce_op(Op op) {
-  switch (op) {
-    case Op::kMax:
-      return c10d::ReduceOp::MAX;
-    case Op::kMin:
-      return c10d::ReduceOp::MIN;
-    default:
-      return c10d::ReduceOp::SUM;
-  }
+  return op == Op::kMax ? c10d::ReduceOp::MAX : op == Op::kMin ? c10d::ReduceOp::MIN : c10d::ReduceOp::SUM;
 }
 
 /// Gloo writes into sockets whose other end may have closed, from threads of its own; by default that signal

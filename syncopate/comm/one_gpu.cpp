@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "syncopate/gpu/graph.h"
 #include "syncopate/gpu/shared.h"
 
 namespace syncopate::comm {
@@ -131,11 +130,7 @@ class OneGpu : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> on_one_gpu(std::unique_ptr<Group> inner, bool here) {
-  if (inner->size() == 1) return inner;
-  const at::Tensor all = at::full({1}, here && gpu::built() ? 1.0 : 0.0, at::kDouble);
-  inner->all_reduce(all, Op::kMin).wait();
-  if (all.item<double>() == 0) return inner;
+std::unique_ptr<Group> on_one_gpu(std::unique_ptr<Group> inner) {
   return std::make_unique<OneGpu>(std::move(inner));
 }
 

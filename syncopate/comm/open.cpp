@@ -90,8 +90,8 @@ void Membership::leave() {
 
 Membership open(const CommOptions& options) {
   const std::string& backend = options.backend;
-  if (backend != "auto" && backend != "gloo" && backend != "shm" && backend != "mpi")
-    throw ConfigError("a backend is auto, gloo, shm or mpi, got \"{}\"", backend);
+  if (backend != "auto" && backend != "gloo" && backend != "shm" && backend != "mpi" && backend != "nccl")
+    throw ConfigError("a backend is auto, gloo, shm, mpi or nccl, got \"{}\"", backend);
   Membership membership;
   if (options.size == 1) {
     membership.group = open_alone();

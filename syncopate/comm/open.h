@@ -16,9 +16,10 @@ struct CommOptions {
   int size = 1;
   lifeline::RendezvousPoint rendezvous;      ///< ignored when size is 1
   std::chrono::milliseconds timeout{20000};  ///< of every operation, and of finding each other
-  std::string backend = "auto";              ///< gloo, shm, mpi, or auto: shm where all ranks are on one host
-  std::string interface_address;             ///< "": the local address that reaches the rendezvous
-  lifeline::Claims claims{};                 ///< what must be alike on all ranks
+  std::string backend = "auto";   ///< gloo, shm, mpi, or auto: shm where all ranks are on one host;
+                                  ///< nccl is auto here, and use_gpus does the rest
+  std::string interface_address;  ///< "": the local address that reaches the rendezvous
+  lifeline::Claims claims{};      ///< what must be alike on all ranks
   std::function<void(const std::string&)> note{};  ///< at rank 0: somebody was turned away. May be empty
 };
 
@@ -28,7 +29,7 @@ struct Membership {
   std::unique_ptr<lifeline::LifelineServer> server;  ///< null if another process serves
   std::shared_ptr<lifeline::Lifeline> lifeline;      ///< null when alone
   std::unique_ptr<Group> group;
-  std::string backend = "none";  ///< what the group is: gloo, shm or mpi; none when alone
+  std::string backend = "none";  ///< what the group is: gloo, shm, mpi or nccl; none when alone
 
   void status(int64_t step, std::string_view phase);    ///< no-op when alone
   void fail(std::string_view sentence, int exit_code);  ///< no-op when alone

@@ -20,4 +20,15 @@ inline std::vector<at::Tensor> own(const std::vector<at::Tensor>& tensors) {
   return mine;
 }
 
+/// Moving data needs no arithmetic, so every type may travel as bytes.
+inline at::Tensor as_bytes(const at::Tensor& tensor) {
+  return own(tensor).view({tensor.numel()}).view(at::kByte);
+}
+
+inline std::vector<at::Tensor> as_bytes(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> views;
+  for (const at::Tensor& tensor : tensors) views.push_back(as_bytes(tensor));
+  return views;
+}
+
 }  // namespace syncopate::comm

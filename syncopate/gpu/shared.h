@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <array>
 #include <cstdint>
@@ -10,6 +11,9 @@
 
 // Memory of one GPU that several processes see, by CUDA's inter-process handles.
 namespace syncopate::gpu {
+
+/// A GPU's number in the world: alike in all processes, whatever they call it.
+std::array<char, 16> identity(c10::Device device);
 
 /// Where a tensor lies, in words that another process on the same GPU understands.
 struct Handle {

@@ -45,7 +45,7 @@ std::string page(std::string_view results) {
       element += letter;
     }
   }
-  return replaced(std::string(kBefore) + "null</script>", element + "</script>");
+  return replaced(fmt::format("{}null</script>", kBefore), element + "</script>");
 }
 
 std::string live_page(std::string_view events) {

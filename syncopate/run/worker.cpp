@@ -20,9 +20,9 @@
 #include "syncopate/base/version.h"
 #include "syncopate/comm/agree.h"
 #include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/gpus.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/comm/one_gpu.h"
 #include "syncopate/nn/fingerprint.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/record/read_run.h"
@@ -70,8 +70,7 @@ class Worker {
       membership_.group = std::move(group);
     } else {
       try {
-        membership_ = join(world_, spec_.comm.backend,
-                           std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout)),
+        membership_ = join(world_, spec_.comm.backend, timeout(),
                            claims_of(spec_, world_, options_.out, options_.resume), options_.note);
       } catch (const ConfigError& error) {
         if (world_.launcher != "syncopate") throw;
@@ -92,8 +91,10 @@ class Worker {
     }
     try {
       neighbours_ = comm::neighbours(*membership_.group);
-      if (spec_.servers() == 0)  // which have no part of a GPU
-        membership_.group = comm::on_one_gpu(std::move(membership_.group), spec_.compute.device != "cpu");
+      if (spec_.servers() == 0) {  // which have no part of a GPU
+        comm::use_gpus(membership_, parse_device(spec_.compute.device, world_.local_rank), spec_.comm.backend,
+                       timeout());
+      }
       compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
                                                           : default_threads(neighbours_.ranks));
       const WorkerResult result = serves() ? serve() : work();
@@ -124,6 +125,9 @@ class Worker {
   }
 
  private:
+  std::chrono::milliseconds timeout() const {
+    return std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout));
+  }
   int workers() const { return world_.size - static_cast<int>(spec_.servers()); }
   bool serves() const { return world_.rank >= workers(); }
 

@@ -8,6 +8,7 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/mpi.h"
+#include "syncopate/comm/nccl.h"
 
 extern char** environ;
 
@@ -323,6 +324,7 @@ Environment environment_of_process() {
 }
 
 void require_backend(const std::string& backend, int64_t processes) {
+  if (backend == "nccl" && processes > 1) comm::require_nccl();
   if (backend == "mpi" && processes > 1) comm::require_mpi(static_cast<int>(processes));
 }
 

@@ -52,7 +52,7 @@ comm::Membership join(const World& world, const std::string& backend, std::chron
                       const std::function<void(const std::string&)>& note = {});
 
 /// Throws ConfigError where processes that our own launcher starts cannot use the backend: over MPI only
-/// those can talk that MPI's launcher has started.
+/// those can talk that MPI's launcher has started, and NCCL may not be built in.
 void require_backend(const std::string& backend, int64_t processes);
 
 /// The first host of Slurm's list: "node[07-09,12],other" -> "node07".

@@ -224,11 +224,13 @@ void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "number of workers", "workers");
   fields
       .add("backend", backend,
-           "how workers exchange (shm: memory that the workers of one host share; mpi: for workers that mpirun "
-           "starts; auto: shm where all are on one host, else gloo)",
+           "how workers exchange (shm: memory that the workers of one host share; mpi: for workers that "
+           "mpirun "
+           "starts; nccl: between GPUs; auto: shm where all are on one host, else gloo, and nccl between "
+           "GPUs)",
            "backend")
       .takes("BACKEND")
-      .one_of({"auto", "gloo", "shm", "mpi"});
+      .one_of({"auto", "gloo", "shm", "mpi", "nccl"});
   fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")
       .takes("SECONDS");
   fields.add("fault", fault, "fault injection: makes that worker fail there")
@@ -306,6 +308,13 @@ void RunSpec::Compute::describe(Fields& fields) {
              "activation checkpointing: compute each block again in the backward pass instead of keeping it");
   fields.add("graphs", graphs,
              "on a GPU: record the passes of a step as CUDA graphs and launch them as a whole");
+  fields.add(
+      "autotune", autotune,
+      "on a GPU in half precision: convolutions by the algorithms that are fastest in a trial; false: the "
+      "same bits in every run");
+  fields.add(
+      "mps", mps,
+      "workers that share a GPU: start NVIDIA's Multi-Process Service for them, where it is installed");
 }
 
 void RunSpec::describe(Fields& fields) {

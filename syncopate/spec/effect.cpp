@@ -105,7 +105,9 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
   const bool of_stages = (setting.starts_with("pipeline.") && setting != "pipeline.stages") ||
                          setting.starts_with("activation.");
   if (of_stages && spec.pipeline.stages < 2) return "--stages 2 or more";
-  if (setting == "compute.graphs" && spec.compute.device == "cpu") return "--device cuda";
+  const bool of_gpus =
+      setting == "compute.graphs" || setting == "compute.mps" || setting == "compute.autotune";
+  if (of_gpus && spec.compute.device == "cpu") return "--device cuda";
   static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator",
                                                  "task.cache"};
   if (holds(of_files, setting) && spec.task.data.empty() && spec.validation().path.empty()) return "--data";

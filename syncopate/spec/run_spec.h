@@ -180,6 +180,8 @@ struct RunSpec {
     int64_t loader_threads = 1;
     bool recompute = false;
     bool graphs = true;
+    bool mps = true;
+    bool autotune = true;
     void describe(Fields& fields);
   } compute;
 

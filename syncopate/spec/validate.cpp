@@ -46,10 +46,12 @@ std::string strategies_that(const Fits& fits) {
 
 void require_workers(const RunSpec& spec) {
   require_at_least("--workers", spec.comm.workers, 1);
-  require_one_of("--backend", spec.comm.backend, {"auto", "gloo", "shm", "mpi"});
+  require_one_of("--backend", spec.comm.backend, {"auto", "gloo", "shm", "mpi", "nccl"});
   if (!(spec.comm.timeout > 0) || !std::isfinite(spec.comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", spec.comm.timeout);
   }
+  if (spec.comm.backend == "nccl" && spec.servers() > 0)
+    throw ConfigError("--backend nccl is for workers on GPUs, and servers have none; use --backend auto");
   const int64_t processes = spec.comm.workers + spec.servers();
   if (const auto fault = parse_fault(spec.comm.fault); fault && fault->rank >= processes) {
     throw ConfigError("comm.fault={} names a worker that does not exist; there are {}", spec.comm.fault,

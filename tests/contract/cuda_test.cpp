@@ -1,7 +1,11 @@
 #include <ATen/ATen.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <gtest/gtest.h>
 
+#include "syncopate/comm/nccl.h"
+#include "syncopate/comm/one_gpu.h"
 #include "syncopate/comm/staged.h"
+#include "syncopate/gpu/graph.h"
 #include "tests/contract/ranks.h"
 
 // Every operation on tensors that live on a GPU, all ranks on the first one.
@@ -83,6 +87,27 @@ TEST(Cuda, EveryOperationMovesTensorsThroughTheHost) {
 TEST(Cuda, EveryOperationWorksInsideOneProcess) {
   if (!at::hasCUDA()) GTEST_SKIP() << "needs a CUDA device";
   for (const int ranks : {1, 2, 3}) run_ranks(ranks, every_operation);
+}
+
+TEST(Cuda, EveryOperationWorksOverNcclWithAsManyRanksAsThereAreGpus) {
+  if (!at::hasCUDA() || !comm::has_nccl()) GTEST_SKIP() << "needs a CUDA device and NCCL";
+  const int gpus = static_cast<int>(at::detail::getCUDAHooks().getNumGPUs());
+  run_ranks_over(gpus, every_operation, kPatience, [](std::shared_ptr<lifeline::Lifeline> line) {
+    const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(line->rank()));
+    std::unique_ptr<Group> inner =
+        comm::staged(line->size() == 1 ? comm::open_alone() : comm::open_gloo(line, kPatience));
+    return comm::over_nccl(std::move(inner), line, kPatience, device);
+  });
+}
+
+TEST(Cuda, RanksThatCannotMapEachOthersMemoryExchangeThroughTheHost) {
+  if (!at::hasCUDA() || !gpu::built()) GTEST_SKIP() << "needs a CUDA device and our kernels";
+  // A process cannot open its own handle, and these ranks are threads of one.
+  for (const int ranks : {2, 3}) {
+    run_gloo_ranks(ranks, every_operation, kPatience, [](std::unique_ptr<Group> inner) {
+      return comm::on_one_gpu(comm::staged(std::move(inner)));
+    });
+  }
 }
 
 }  // namespace

@@ -13,15 +13,17 @@
 namespace syncopate::gpu {
 namespace {
 
-std::array<char, 16> this_gpu() {
+std::array<char, 16> this_gpu() { return identity({c10::kCUDA, c10::cuda::current_device()}); }
+
+}  // namespace
+
+std::array<char, 16> identity(c10::Device device) {
   cudaDeviceProp properties{};
-  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, c10::cuda::current_device()));
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, device.index()));
   std::array<char, 16> id{};
   std::memcpy(id.data(), &properties.uuid, id.size());
   return id;
 }
-
-}  // namespace
 
 Handle share(const at::Tensor& tensor) {
   Handle made;

@@ -21,9 +21,14 @@ struct BatchNormGrads {
   at::Tensor added_RC;  ///< undefined where nothing was added
 };
 /// Adds to the gradients of weight and bias. Of `made` the output is needed where something was added before
-/// relu.
-BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& x_RC, const BatchNormed& made,
-                                const at::Tensor& weight_C, const at::Tensor& bias_C, bool added, bool relu,
+/// relu. The gradient of the output is the sum of both; the second may be undefined.
+BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& other_grad_RC,
+                                const at::Tensor& x_RC, const BatchNormed& made, const at::Tensor& weight_C,
+                                const at::Tensor& bias_C, bool added, bool relu,
                                 const at::Tensor& weight_grad_C, const at::Tensor& bias_grad_C);
+
+/// grad += laid, of a convolution's weight: fp32 as it lies, and bf16 with channels last, maybe with more
+/// channels.
+void add_laid(const at::Tensor& grad_OIKK, const at::Tensor& laid_OIKK);
 
 }  // namespace syncopate::gpu

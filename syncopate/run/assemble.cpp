@@ -95,6 +95,8 @@ Assembly::Assembly(const spec::RunSpec& spec, tasks::TaskSetup& setup, const par
 }
 
 tensor::FlatParams Assembly::flat_parameters() {
+  if (options_.device.is_cuda() && options_.precision != tensor::Precision::kFp32)
+    at::globalContext().setBenchmarkCuDNN(spec_.compute.autotune);
   // Before anything is on the device: a recorded graph may not wait for another stream.
   if (gpu::built() && options_.device.is_cuda()) gpu::use_own_stream(options_.device);
   return tensor::FlatParams(model().parameters(), options_.device);

@@ -82,7 +82,10 @@ void FlatParams::keep_half(at::ScalarType type) {
 }
 
 at::Tensor FlatParams::half_of(const Entry& entry) const {
-  return half.narrow(0, entry.half_offset, entry.size).view(entry.parameter.sizes());
+  const at::Tensor flat = half.narrow(0, entry.half_offset, entry.size);
+  const at::IntArrayRef sizes = entry.parameter.sizes();
+  if (!entry.channels_last()) return flat.view(sizes);
+  return flat.view({sizes[0], sizes[2], sizes[3], sizes[1]}).permute({0, 3, 1, 2});
 }
 
 void FlatParams::zero_grads() { grads.zero_(); }

@@ -27,6 +27,9 @@ class FlatParams {
     int64_t size = 0;
     bool decay = true;        ///< matrices and tables decay; biases and LayerNorm do not
     int64_t half_offset = 0;  ///< in elements, into `half`
+    /// Whether its copy in half precision has channels last, as convolutions read it: kernels of several
+    /// pixels.
+    bool channels_last() const { return parameter.dim() == 4 && parameter.size(2) * parameter.size(3) > 1; }
   };
 
   /// `parameters` in the order the forward pass uses them; all of one floating type. They move to `device`,
@@ -53,7 +56,7 @@ class FlatParams {
   /// Matrices come first, each of them right behind the one before it in `entries`, then the rest: so several
   /// matrices can be one factor.
   void keep_half(at::ScalarType type);
-  at::Tensor half_of(const Entry& entry) const;  ///< in the shape of the parameter
+  at::Tensor half_of(const Entry& entry) const;  ///< in its shape; where it has channels last, in that order
 
   void zero_grads();
   /// The same, knowing that a listed table differs from zero in the rows given alone.

@@ -9,7 +9,23 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ void store_half(__nv_bfloat16* to, float4 x) {
+/// Where element `i` of a piece is in its entry's copy.
+__device__ int32_t laid(const Piece& piece, int32_t i) {
+  const int32_t at = piece.first + i;
+  if (piece.pixels == 1) return at;
+  const int32_t row = at / piece.pixels, pixel = at % piece.pixels;
+  return (row / piece.channels * piece.pixels + pixel) * piece.channels + row % piece.channels;
+}
+
+__device__ void store_half(__nv_bfloat16* half, const Piece& piece, int32_t i, float4 x) {
+  if (piece.pixels != 1) {
+    half[laid(piece, i)] = __float2bfloat16(x.x);
+    half[laid(piece, i + 1)] = __float2bfloat16(x.y);
+    half[laid(piece, i + 2)] = __float2bfloat16(x.z);
+    half[laid(piece, i + 3)] = __float2bfloat16(x.w);
+    return;
+  }
+  __nv_bfloat16* const to = half + piece.first + i;
   uint2 raw;
   auto* const pairs = reinterpret_cast<__nv_bfloat162*>(&raw);
   pairs[0] = __floats2bfloat162_rn(x.x, x.y);
@@ -53,11 +69,11 @@ __global__ void adamw_kernel(AdamWJob job) {
     *reinterpret_cast<float4*>(values + i) = x;
     *reinterpret_cast<float4*>(first + i) = m;
     *reinterpret_cast<float4*>(second + i) = v;
-    if (half != nullptr) store_half(half + i, x);
+    if (half != nullptr) store_half(half, piece, i, x);
   };
   over(piece, four, [&](int32_t i) {
     values[i] = updated(job, factor, shrink, values[i], grads[i], first[i], second[i]);
-    if (half != nullptr) half[i] = __float2bfloat16(values[i]);
+    if (half != nullptr) half[laid(piece, i)] = __float2bfloat16(values[i]);
   });
 }
 
@@ -66,8 +82,8 @@ __global__ void copy_kernel(AdamWJob job) {
   const float* const values = job.values + piece.begin;
   auto* const half = static_cast<__nv_bfloat16*>(job.half) + piece.half;
   over(
-      piece, [&](int32_t i) { store_half(half + i, *reinterpret_cast<const float4*>(values + i)); },
-      [&](int32_t i) { half[i] = __float2bfloat16(values[i]); });
+      piece, [&](int32_t i) { store_half(half, piece, i, *reinterpret_cast<const float4*>(values + i)); },
+      [&](int32_t i) { half[laid(piece, i)] = __float2bfloat16(values[i]); });
 }
 
 /// The threads' values added up, in one order; thread 0 has the sum.

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "syncopate/base/error.h"
 #include "syncopate/gpu/cuda/jobs.h"
 
 namespace syncopate::gpu {
@@ -47,8 +48,9 @@ BatchNormed batch_norm(const at::Tensor& x_RC, const at::Tensor& weight_C, const
   return made;
 }
 
-BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& x_RC, const BatchNormed& made,
-                                const at::Tensor& weight_C, const at::Tensor& bias_C, bool added, bool relu,
+BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& other_grad_RC,
+                                const at::Tensor& x_RC, const BatchNormed& made, const at::Tensor& weight_C,
+                                const at::Tensor& bias_C, bool added, bool relu,
                                 const at::Tensor& weight_grad_C, const at::Tensor& bias_grad_C) {
   const int64_t R = x_RC.size(0), C = x_RC.size(1);
   const BatchNormGrads grads{at::empty_like(x_RC), added ? at::empty_like(x_RC) : at::Tensor()};
@@ -56,6 +58,7 @@ BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& x_R
   run(BatchNormGradJob{.rows = R,
                        .channels = C,
                        .grad = data(grad_RC),
+                       .other_grad = data(other_grad_RC),
                        .x = data(x_RC),
                        .relu = relu,
                        .out = relu && added ? data(made.out) : nullptr,
@@ -69,6 +72,18 @@ BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& x_R
                        .weight_grad = float_data(weight_grad_C),
                        .bias_grad = float_data(bias_grad_C)});
   return grads;
+}
+
+void add_laid(const at::Tensor& grad_OIKK, const at::Tensor& laid_OIKK) {
+  check(grad_OIKK.is_contiguous() && laid_OIKK.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+            laid_OIKK.scalar_type() == at::kBFloat16,
+        "a gradient as it lies, and one in bf16 with channels last");
+  run(LaidGradJob{.outputs = grad_OIKK.size(0),
+                  .channels = grad_OIKK.size(1),
+                  .laid_channels = laid_OIKK.size(1),
+                  .pixels = static_cast<int>(grad_OIKK.size(2) * grad_OIKK.size(3)),
+                  .laid = data(laid_OIKK),
+                  .grad = float_data(grad_OIKK)});
 }
 
 }  // namespace syncopate::gpu

@@ -144,6 +144,7 @@ struct BatchNormJob {
 struct BatchNormGradJob {
   int64_t rows = 0, channels = 0;
   const void* grad = nullptr;
+  const void* other_grad = nullptr;  ///< added to it; may be null
   const void* x = nullptr;
   bool relu = false;
   const void* out = nullptr;  ///< of the forward pass, with relu; null: nothing was added
@@ -156,6 +157,14 @@ struct BatchNormGradJob {
   float *weight_grad = nullptr, *bias_grad = nullptr;  ///< added to
 };
 int norm_passes(int64_t rows, int64_t channels);
+
+/// grad [outputs, channels, pixels] += laid [outputs, pixels, laid_channels], of which the first `channels`.
+struct LaidGradJob {
+  int64_t outputs = 0, channels = 0, laid_channels = 0;
+  int pixels = 1;
+  const void* laid = nullptr;  ///< bf16
+  float* grad = nullptr;
+};
 constexpr bool takes_channels(int64_t channels) {  // whole vectors that divide a block
   return channels >= 8 && channels <= 2048 && (channels & (channels - 1)) == 0;
 }
@@ -171,9 +180,11 @@ struct SumJob {
 /// A piece of the flat arrays: elements of one entry, which decays or does not.
 struct Piece {
   int64_t begin = 0;
-  int64_t half = 0;  ///< where its copy in half precision begins
+  int64_t half = 0;  ///< where its entry's copy in half precision begins
+  int32_t first = 0;  ///< element of its entry
   int32_t count = 0;
   int32_t decays = 0;
+  int32_t channels = 1, pixels = 1;  ///< of a convolution's weight: its copy has channels last
 };
 constexpr int32_t kPiece = 8192;
 
@@ -217,6 +228,7 @@ void launch(const EntropyJob& job, void* stream);
 void launch(const BatchNormJob& job, void* stream);
 void launch(const SumJob& job, void* stream);
 void launch(const BatchNormGradJob& job, void* stream);
+void launch(const LaidGradJob& job, void* stream);
 void launch(const AdamWJob& job, void* stream);
 void launch(const ClipJob& job, void* stream);
 /// half = values in bf16, piece by piece.

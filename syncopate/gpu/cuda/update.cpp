@@ -19,11 +19,17 @@ void* stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 at::Tensor pieces_of(const tensor::FlatParams& params) {
   std::vector<Piece> pieces;
   for (const auto& entry : params.entries()) {
+    const auto channels = static_cast<int32_t>(entry.channels_last() ? entry.parameter.size(1) : 1);
+    const auto pixels =
+        static_cast<int32_t>(entry.channels_last() ? entry.parameter.size(2) * entry.parameter.size(3) : 1);
     for (int64_t at = 0; at < entry.size; at += kPiece) {
       pieces.push_back({.begin = entry.offset + at,
-                        .half = entry.half_offset + at,
+                        .half = entry.half_offset,
+                        .first = static_cast<int32_t>(at),
                         .count = static_cast<int32_t>(std::min<int64_t>(kPiece, entry.size - at)),
-                        .decays = entry.decay ? 1 : 0});
+                        .decays = entry.decay ? 1 : 0,
+                        .channels = channels,
+                        .pixels = pixels});
     }
   }
   const auto bytes = static_cast<int64_t>(pieces.size() * sizeof(Piece));

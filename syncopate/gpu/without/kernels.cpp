@@ -19,8 +19,10 @@ BatchNormed batch_norm(const at::Tensor&, const at::Tensor&, const at::Tensor&, 
                        const at::Tensor&, const at::Tensor&, double, double) {
   no_kernels();
 }
-BatchNormGrads batch_norm_grads(const at::Tensor&, const at::Tensor&, const BatchNormed&, const at::Tensor&,
-                                const at::Tensor&, bool, bool, const at::Tensor&, const at::Tensor&) {
+void add_laid(const at::Tensor&, const at::Tensor&) { no_kernels(); }
+BatchNormGrads batch_norm_grads(const at::Tensor&, const at::Tensor&, const at::Tensor&, const BatchNormed&,
+                                const at::Tensor&, const at::Tensor&, bool, bool, const at::Tensor&,
+                                const at::Tensor&) {
   no_kernels();
 }
 Normed norm_of_sum(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,

@@ -96,7 +96,7 @@ struct JointBatchNorm : torch::autograd::Function<JointBatchNorm> {
 at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
                       const BatchNormOptions& options) {
   if (on_gpu::can_norm(x_BCHW, params, options))
-    return on_gpu::batch_norm(x_BCHW, params, options, {}, false);
+    return on_gpu::batch_norm(x_BCHW, params, options, {}, false).one;
   if (options.training && !options.sum && x_BCHW.numel() == x_BCHW.size(1)) {
     // One value a channel has no variance to learn from; the library would divide by none.
     if (!options.again) {
@@ -130,11 +130,19 @@ at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
 at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNormParams& params,
                            const BatchNormOptions& options, const at::Tensor& added_BCHW) {
   if (on_gpu::can_norm(x_BCHW, params, options))
-    return on_gpu::batch_norm(x_BCHW, params, options, added_BCHW, true);
+    return on_gpu::batch_norm(x_BCHW, params, options, added_BCHW, true).one;
   // A norm's output is not needed for its gradient, so that what follows may happen in place.
   at::Tensor y_BCHW = batch_norm(x_BCHW, params, options);
   if (added_BCHW.defined()) y_BCHW.add_(added_BCHW);
   return y_BCHW.relu_();
+}
+
+Twice batch_norm_relu_twice(const at::Tensor& x_BCHW, const BatchNormParams& params,
+                            const BatchNormOptions& options, const at::Tensor& added_BCHW) {
+  if (on_gpu::can_norm(x_BCHW, params, options))
+    return on_gpu::batch_norm(x_BCHW, params, options, added_BCHW, true);
+  const at::Tensor y_BCHW = batch_norm_relu(x_BCHW, params, options, added_BCHW);
+  return {y_BCHW, y_BCHW};
 }
 
 at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride,

@@ -31,6 +31,15 @@ at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
 at::Tensor batch_norm_relu(const at::Tensor& x_BCHW, const BatchNormParams& params,
                            const BatchNormOptions& options, const at::Tensor& added_BCHW = {});
 
+/// One tensor for two readers. On a GPU autograd does not add up their gradients: the layer that made it
+/// does, on the way.
+struct Twice {
+  at::Tensor one, other;
+};
+/// batch_norm_relu for what two layers read.
+Twice batch_norm_relu_twice(const at::Tensor& x_BCHW, const BatchNormParams& params,
+                            const BatchNormOptions& options, const at::Tensor& added_BCHW = {});
+
 /// at::conv2d without a bias. On a GPU in bf16 from the weight's copy in half precision, with its gradient
 /// added to the one that it has.
 at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride, int64_t padding);

@@ -34,24 +34,32 @@ struct NormWeights {
 
 struct BatchNormRelu : torch::autograd::Function<BatchNormRelu> {
   /// `added` is x again where nothing is added: autograd's inputs may not be undefined.
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_BCHW, const at::Tensor& added_BCHW,
-                            const NormWeights& norm, const at::Tensor&, const at::Tensor&) {
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& x_BCHW, const at::Tensor& added_BCHW,
+                               const NormWeights& norm, const at::Tensor&, const at::Tensor&) {
     const at::Tensor x_RC = pixels(x_BCHW);
     const gpu::BatchNormed made = gpu::batch_norm(
         x_RC, norm.weight.value, norm.bias.value, norm.adds ? pixels(added_BCHW) : at::Tensor(), norm.relu,
         norm.running_mean, norm.running_var, norm.momentum, norm.eps);
     ctx->save_for_backward({x_RC, norm.relu && norm.adds ? made.out : at::Tensor(), made.stats_C2});
     ctx->saved_data["norm"] = fast::hold(norm);
-    return image(made.out, x_BCHW.sizes());
+    ctx->set_materialize_grads(false);  // the second may have no reader
+    const at::Tensor out = image(made.out, x_BCHW.sizes());
+    // The same memory, and no view of the first: autograd is to take them for two.
+    const at::Tensor again =
+        at::empty({0}, out.options()).set_(out.storage(), out.storage_offset(), out.sizes(), out.strides());
+    return {out, again};
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const variable_list saved = ctx->get_saved_variables();
     const auto& norm = fast::held<NormWeights>(ctx->saved_data["norm"]);
-    const gpu::BatchNormGrads made =
-        gpu::batch_norm_grads(pixels(grads[0]), saved[0], {saved[1], saved[2]}, norm.weight.value,
-                              norm.bias.value, norm.adds, norm.relu, norm.weight.grad, norm.bias.grad);
+    if (!grads[0].defined()) std::swap(grads[0], grads[1]);
     variable_list result(5);
+    if (!grads[0].defined()) return result;
+    const at::Tensor other_RC = grads[1].defined() ? pixels(grads[1]) : at::Tensor();
+    const gpu::BatchNormGrads made =
+        gpu::batch_norm_grads(pixels(grads[0]), other_RC, saved[0], {saved[1], saved[2]}, norm.weight.value,
+                              norm.bias.value, norm.adds, norm.relu, norm.weight.grad, norm.bias.grad);
     result[0] = image(made.x_RC, grads[0].sizes());
     if (norm.adds) result[1] = image(made.added_RC, grads[0].sizes());
     return result;
@@ -83,7 +91,7 @@ struct Convolution : torch::autograd::Function<Convolution> {
         grads[0].contiguous(at::MemoryFormat::ChannelsLast), saved[0], saved[1], c10::nullopt, strides,
         paddings, ones, false, none, 1, {needed, true, false});
     const int64_t channels = with.weight.half.size(1);
-    at::Tensor(with.weight.grad).add_(weight_grad.narrow(1, 0, channels));
+    gpu::add_laid(with.weight.grad, weight_grad.contiguous(at::MemoryFormat::ChannelsLast));
     return {needed ? x_grad.narrow(1, 0, channels) : x_grad, at::Tensor(), at::Tensor()};
   }
 
@@ -104,8 +112,8 @@ bool can_norm(const at::Tensor& x_BCHW, const BatchNormParams& params, const Bat
          x_BCHW.numel() > x_BCHW.size(1);
 }
 
-at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
-                      const BatchNormOptions& options, const at::Tensor& added_BCHW, bool relu) {
+Twice batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params, const BatchNormOptions& options,
+                 const at::Tensor& added_BCHW, bool relu) {
   const NormWeights norm{Weight(params.weight),
                          Weight(params.bias),
                          options.again ? at::Tensor() : params.running_mean,
@@ -114,7 +122,9 @@ at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
                          options.eps,
                          relu,
                          added_BCHW.defined()};
-  return BatchNormRelu::apply(x_BCHW, norm.adds ? added_BCHW : x_BCHW, norm, params.weight, params.bias);
+  const variable_list made =
+      BatchNormRelu::apply(x_BCHW, norm.adds ? added_BCHW : x_BCHW, norm, params.weight, params.bias);
+  return {made[0], made[1]};
 }
 
 bool can_convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK) {

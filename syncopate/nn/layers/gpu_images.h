@@ -7,8 +7,8 @@ namespace syncopate::nn::on_gpu {
 
 bool can_norm(const at::Tensor& x_BCHW, const BatchNormParams& params, const BatchNormOptions& options);
 /// relu(batch_norm(x) + added), each of both where asked for.
-at::Tensor batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params,
-                      const BatchNormOptions& options, const at::Tensor& added_BCHW, bool relu);
+Twice batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params, const BatchNormOptions& options,
+                 const at::Tensor& added_BCHW, bool relu);
 
 bool can_convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK);
 at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride, int64_t padding);

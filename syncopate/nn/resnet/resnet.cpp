@@ -103,18 +103,18 @@ BatchNormOptions ResNet::norm_options() const {
   return {.training = mode_.training, .again = mode_.again, .sum = sum_};
 }
 
-at::Tensor ResNet::run(const Block& block, const at::Tensor& x_BCHW) const {
+Twice ResNet::run(const Block& block, const Twice& x_BCHW) const {
   const at::Tensor inner_BCHW =
-      batch_norm_relu(convolve(block.first, x_BCHW), block.first.params, norm_options());
+      batch_norm_relu(convolve(block.first, x_BCHW.one), block.first.params, norm_options());
   const at::Tensor second_BCHW = convolve(block.second, inner_BCHW);
   if (block.shortcut.empty())
-    return batch_norm_relu(second_BCHW, block.second.params, norm_options(), x_BCHW);
+    return batch_norm_relu_twice(second_BCHW, block.second.params, norm_options(), x_BCHW.other);
   const Unit& shortcut = block.shortcut.front();
-  const at::Tensor added_BCHW = batch_norm(convolve(shortcut, x_BCHW), shortcut.params, norm_options());
-  return batch_norm_relu(second_BCHW, block.second.params, norm_options(), added_BCHW);
+  const at::Tensor added_BCHW = batch_norm(convolve(shortcut, x_BCHW.other), shortcut.params, norm_options());
+  return batch_norm_relu_twice(second_BCHW, block.second.params, norm_options(), added_BCHW);
 }
 
-at::Tensor ResNet::run_stem(const Batch& batch) const {
+Twice ResNet::run_stem(const Batch& batch) const {
   const at::Tensor& images_BCHW = batch.at("images");
   if (images_BCHW.dim() != 4 || images_BCHW.size(1) != config_.channels) {
     throw DataError("a batch has images of shape [{}] but the model takes {} channels of rows of pixels",
@@ -123,22 +123,23 @@ at::Tensor ResNet::run_stem(const Batch& batch) const {
   // Of images with one channel either layout is both, and a convolution gives what it likes.
   const at::Tensor laid_BCHW = images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format());
   const at::Tensor y_BCHW = convolve(stem_, laid_BCHW).contiguous(format());
-  return batch_norm_relu(y_BCHW, stem_.params, norm_options());
+  return batch_norm_relu_twice(y_BCHW, stem_.params, norm_options());
 }
 
 at::Tensor ResNet::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
   check(0 <= range.first && range.first <= range.last && range.last <= depth(),
         "a range of layers the model lacks");
+  Twice made{hidden, hidden};
   for (int i = range.first; i < range.last; ++i) {
     if (i == 0) {
-      hidden = run_stem(batch);
+      made = run_stem(batch);
     } else if (i + 1 < depth()) {
-      hidden = run(blocks_[static_cast<size_t>(i - 1)], hidden);
+      made = run(blocks_[static_cast<size_t>(i - 1)], made);
     } else {
-      hidden = at::linear(hidden.mean({2, 3}), head_.weight, head_.bias);
+      return at::linear(made.one.mean({2, 3}), head_.weight, head_.bias);
     }
   }
-  return hidden;
+  return made.one;
 }
 
 Loss ResNet::loss(const at::Tensor& logits, const Batch& batch) const {

@@ -69,8 +69,8 @@ class ResNet final : public Model {
   at::MemoryFormat format() const;
   at::Tensor convolve(const Unit& unit, const at::Tensor& x_BCHW) const;
   BatchNormOptions norm_options() const;
-  at::Tensor run(const Block& block, const at::Tensor& x_BCHW) const;
-  at::Tensor run_stem(const Batch& batch) const;
+  Twice run(const Block& block, const Twice& x_BCHW) const;
+  Twice run_stem(const Batch& batch) const;
 
   ResNetConfig config_;
   Unit stem_;

@@ -8,6 +8,8 @@
 #include "syncopate/base/error.h"
 #include "syncopate/comm/completion.h"
 #include "syncopate/comm/group.h"
+#include "syncopate/gpu/graph.h"
+#include "syncopate/gpu/shared.h"
 
 namespace syncopate::comm {
 namespace {
@@ -20,6 +22,17 @@ bool same_shape(const Contribution& a, const Contribution& b) {
   if (a.tensor.defined() != b.tensor.defined()) return false;
   return !a.tensor.defined() ||
          (a.tensor.numel() == b.tensor.numel() && a.tensor.scalar_type() == b.tensor.scalar_type());
+}
+
+/// Ranks are threads, which may have streams of their own on a GPU: nothing is handed over before it is
+/// there.
+void finish_device_work(const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.is_cuda() && gpu::built()) gpu::finish();
+}
+
+void finish_device_work(const Contribution& contribution) {
+  finish_device_work(contribution.tensor);
+  for (const at::Tensor& tensor : contribution.list) finish_device_work(tensor);
 }
 
 }  // namespace
@@ -37,6 +50,7 @@ void Hub::fail(const std::string& sentence) {
 }
 
 std::shared_ptr<Hub::Slot> Hub::meet(int rank, Contribution contribution, const Action& action) {
+  if (size_ > 1) finish_device_work(contribution);
   std::unique_lock lock(mutex_);
   check_alive();
   const int64_t number = calls_[static_cast<size_t>(rank)]++;
@@ -65,6 +79,9 @@ std::shared_ptr<Hub::Slot> Hub::meet(int rank, Contribution contribution, const 
   slots_.erase(number);
   lock.unlock();  // nobody else touches a complete slot until it is done
   action(slot->contributions);
+  if (size_ > 1) {
+    for (const Contribution& each : slot->contributions) finish_device_work(each);
+  }
   lock.lock();
   end(*slot);
   slot->contributions.clear();
@@ -92,12 +109,15 @@ void Hub::deliver(const Letter& sent, const Letter& expected) {
                      sent.from, sent.tensor.numel(), sent.tag, expected.to, expected.tensor.numel()));
   }
   expected.tensor.copy_(sent.tensor);
+  finish_device_work(expected.tensor);
+  finish_device_work(sent.tensor);
   end(*sent.slot);
   end(*expected.slot);
   changed_.notify_all();
 }
 
 std::shared_ptr<Hub::Slot> Hub::send(int rank, int to, int tag, at::Tensor tensor) {
+  finish_device_work(tensor);
   const std::lock_guard lock(mutex_);
   check_alive();
   const Letter letter{rank, to, tag, std::move(tensor), letter_slot("send", to)};
@@ -116,6 +136,7 @@ std::shared_ptr<Hub::Slot> Hub::send(int rank, int to, int tag, at::Tensor tenso
 }
 
 std::shared_ptr<Hub::Slot> Hub::receive(int rank, int from, int tag, at::Tensor into) {
+  finish_device_work(into);
   const std::lock_guard lock(mutex_);
   check_alive();
   const Letter letter{from, rank, tag, std::move(into), letter_slot("receive", from)};

@@ -28,12 +28,12 @@ std::unique_ptr<Codec> make_codec(const CodecOptions& options) {
   if (!(options.ratio > 0 && options.ratio <= 1)) {
     throw ConfigError("ratio must be above 0 and at most 1, got {}", options.ratio);
   }
-  if (name == "none") return std::make_unique<BlockCodec>(&Kernels::fp32);
-  if (name == "fp16") return std::make_unique<BlockCodec>(&Kernels::fp16);
-  if (name == "bf16") return std::make_unique<BlockCodec>(&Kernels::bf16);
-  if (name == "int8") return std::make_unique<BlockCodec>(&Kernels::int8);
-  if (name == "int4") return std::make_unique<BlockCodec>(&Kernels::int4);
-  if (name == "sign") return std::make_unique<BlockCodec>(&Kernels::sign);
+  if (name == "none") return std::make_unique<BlockCodec>(name, &Kernels::fp32);
+  if (name == "fp16") return std::make_unique<BlockCodec>(name, &Kernels::fp16);
+  if (name == "bf16") return std::make_unique<BlockCodec>(name, &Kernels::bf16);
+  if (name == "int8") return std::make_unique<BlockCodec>(name, &Kernels::int8);
+  if (name == "int4") return std::make_unique<BlockCodec>(name, &Kernels::int4);
+  if (name == "sign") return std::make_unique<BlockCodec>(name, &Kernels::sign);
   if (name == "top-k") return std::make_unique<TopK>(options.ratio);
   if (name == "random-k") return std::make_unique<RandomK>(options.ratio);
   throw ConfigError("unknown codec \"{}\"{}", name, suggestion(name, element_codec_names()));

@@ -2,15 +2,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace syncopate::codec {
 
+struct CodecOptions {
+  std::string name = "none";
+  double ratio = 0.01;  ///< top-k, random-k: share of the elements that are sent
+};
+
 /// Turns fp32 numbers into fewer bytes and back. The packed bytes are exactly what is sent, scales and
 /// indices included, and their number depends on the count alone, so that every rank knows it in advance. The
-/// same bytes give the same numbers on every CPU.
+/// same bytes give the same numbers on every CPU and GPU.
 ///
 /// Numbers that are not finite stay visible: what is decoded then holds at least one that is not finite.
 ///
@@ -29,11 +35,9 @@ class Codec {
   /// finite it is encoded as it is and `rest` stays as it was; returns whether it was finite.
   virtual bool encode_with_rest(std::span<float> from, std::span<float> rest, std::span<uint8_t> into,
                                 uint64_t key = 0) const = 0;
-};
-
-struct CodecOptions {
-  std::string name = "none";
-  double ratio = 0.01;  ///< top-k, random-k: share of the elements that are sent
+  /// What make_codec makes it of, so that a GPU can write and read the same bytes. None: a codec of
+  /// somebody's own, which works on the host.
+  virtual std::optional<CodecOptions> options() const { return std::nullopt; }
 };
 
 /// "none", "fp16", "bf16", "int8", "int4", "sign", "top-k", "random-k".

@@ -15,6 +15,9 @@ class TopK : public Codec {
   void decode_add(std::span<const uint8_t> from, std::span<float> into, uint64_t key) const override;
   bool encode_with_rest(std::span<float> from, std::span<float> rest, std::span<uint8_t> into,
                         uint64_t key) const override;
+  std::optional<CodecOptions> options() const override {
+    return CodecOptions{.name = "top-k", .ratio = ratio_};
+  }
 
  private:
   double ratio_;

@@ -248,6 +248,17 @@ TEST(Codecs, EncodedSizesMatchTheFormula) {
   for (const std::string& name : element_codec_names()) EXPECT_EQ(bytes(name.c_str(), 0), 0) << name;
 }
 
+TEST(Codecs, KnowWhatTheyWereMadeOf) {
+  for (const std::string& name : element_codec_names()) {
+    const auto options = make_codec({.name = name, .ratio = 0.2})->options();
+    ASSERT_TRUE(options.has_value()) << name;
+    EXPECT_EQ(options->name, name);
+    if (name == "top-k" || name == "random-k") {
+      EXPECT_EQ(options->ratio, 0.2);
+    }
+  }
+}
+
 TEST(Codecs, RejectInvalidOptions) {
   EXPECT_THROW(make_codec({.name = "int7"}), ConfigError);
   for (const double ratio : {0.0, -1.0, 1.01, std::nan("")}) {

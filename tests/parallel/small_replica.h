@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <optional>
 
 #include "syncopate/base/rng.h"
 #include "syncopate/nn/bert/bert_heads.h"
@@ -13,9 +14,10 @@ namespace syncopate::test {
 
 /// A small BERT and what trains it; its gradients are set, not computed.
 struct SmallReplica {
-  explicit SmallReplica(uint64_t seed, const optim::OptimizerOptions& options = {})
+  explicit SmallReplica(uint64_t seed, const optim::OptimizerOptions& options = {},
+                        std::optional<c10::Device> device = std::nullopt)
       : model(make(seed)),
-        params(model->parameters()),
+        params(model->parameters(), device),
         optimizer(optim::make_optimizer(options, params)),
         replica{.model = *model, .params = params, .optimizer = *optimizer} {}
 
@@ -27,9 +29,10 @@ struct SmallReplica {
     Rng rng(mix_key(7, number));
     params.grads.zero_();
     for (const auto& entry : params.entries()) {
-      const at::Tensor grad = params.grad_of(entry);
+      const at::Tensor grad = at::empty({entry.size});
       for (int64_t i = 0; i < grad.numel(); ++i)
         grad.data_ptr<float>()[i] = static_cast<float>(rng.uniform() - 0.5);
+      params.grad_of(entry).copy_(grad);
     }
   }
 

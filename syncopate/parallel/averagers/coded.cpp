@@ -6,37 +6,29 @@
 #include <utility>
 
 #include "syncopate/base/rng.h"
-#include "syncopate/codec/kernels/kernels.h"
 
 namespace syncopate::parallel {
 namespace {
 
 constexpr int kFirstTag = 1 << 16, kTags = 1 << 20;  // apart from others that send on the group
 
-std::span<float> floats(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
-}
-
-std::span<uint8_t> bytes(const at::Tensor& tensor) {
-  return {tensor.data_ptr<uint8_t>(), static_cast<size_t>(tensor.numel())};
-}
-
 }  // namespace
 
-/// One piece on its way. The parts are slices of `host_`, which is the piece itself where it can be.
+/// One piece on its way. The parts are slices of `numbers_`, which is the piece itself where it can be.
 class Coded::Exchange : public TwoRounds::Exchange {
  public:
   Exchange(Coded& coded, Piece piece, int tag)
       : coded_(coded),
+        packer_(coded.packer_),
         piece_(std::move(piece)),
         ranks_(coded.group_.size()),
         me_(coded.group_.rank()),
         tag_(tag),
         step_(coded.step_) {
     const at::Tensor flat = piece_.tensor.view({-1});
-    host_ = flat.is_cpu() && flat.scalar_type() == at::kFloat ? flat : flat.to(at::kCPU, at::kFloat);
-    const bool finite = codec::kernels::kernels().finite(host_.data_ptr<float>(), host_.numel());
-    if (coded_.options_.error_feedback && finite) rest_ = coded_.kept_->sent.take(piece_);
+    numbers_ = flat.to(packer_.place_of(flat.device()), at::kFloat);
+    if (piece_.rows.defined()) piece_.rows = piece_.rows.to(numbers_.device());  // as what is kept
+    if (coded_.options_.error_feedback && all_finite(numbers_)) rest_ = coded_.kept_->sent.take(piece_);
     for (int rank = 0; rank < ranks_; ++rank) {
       arriving_.push_back(rank == me_ ? at::Tensor() : packed_for(me_));
       if (rank != me_) pending_.push_back(coded_.group_.receive(arriving_.back(), rank, tag_));
@@ -51,7 +43,7 @@ class Coded::Exchange : public TwoRounds::Exchange {
 
   void turn() override {
     wait_for_all();
-    const at::Tensor sum = part_of(host_, me_), owned = packed_for(me_);
+    const at::Tensor sum = part_of(numbers_, me_), owned = packed_for(me_);
     add_up(sum);
     pack_sum(sum, owned);
     for (int step = 1; step < ranks_; ++step) {
@@ -68,32 +60,30 @@ class Coded::Exchange : public TwoRounds::Exchange {
     for (int rank = 0; rank < ranks_; ++rank) {
       if (rank != me_) decode(arriving_[static_cast<size_t>(rank)], rank);
     }
-    clear_gaps(host_);
-    if (host_.data_ptr() != piece_.tensor.data_ptr()) piece_.tensor.view({-1}).copy_(host_);
+    clear_gaps(numbers_);
+    if (numbers_.data_ptr() != piece_.tensor.data_ptr()) piece_.tensor.view({-1}).copy_(numbers_);
   }
 
  private:
   int64_t begin_of(int rank) const {
     constexpr int64_t kGrain = 512;  // a whole number of buckets
-    const int64_t grains = (host_.numel() + kGrain - 1) / kGrain;
-    return std::min(host_.numel(), grains * rank / ranks_ * kGrain);
+    const int64_t grains = (numbers_.numel() + kGrain - 1) / kGrain;
+    return std::min(numbers_.numel(), grains * rank / ranks_ * kGrain);
   }
   int64_t size_of(int rank) const { return begin_of(rank + 1) - begin_of(rank); }
   at::Tensor part_of(const at::Tensor& flat, int rank) const {
     return flat.narrow(0, begin_of(rank), size_of(rank));
   }
-  at::Tensor packed_for(int rank) const {
-    return at::empty({coded_.codec_->packed_bytes(size_of(rank))}, at::kByte);
-  }
+  at::Tensor packed_for(int rank) const { return packer_.room(size_of(rank), numbers_.device()); }
   /// Alike on all ranks and in both rounds: random-k's sum then needs no elements that were not sent.
   uint64_t key_of(int rank) const { return mix_key(step_, piece_.offset, rank); }
 
   void send_part(int to) {
-    const at::Tensor part = part_of(host_, to), packed = packed_for(to);
+    const at::Tensor part = part_of(numbers_, to), packed = packed_for(to);
     if (rest_.defined()) {
-      coded_.codec_->encode_with_rest(floats(part), floats(part_of(rest_, to)), bytes(packed), key_of(to));
+      packer_.encode_with_rest(part, part_of(rest_, to), packed, key_of(to));
     } else {
-      coded_.codec_->encode(floats(part), bytes(packed), key_of(to));
+      packer_.encode(part, packed, key_of(to));
     }
     pending_.push_back(coded_.group_.send(packed, to, tag_));
   }
@@ -102,7 +92,7 @@ class Coded::Exchange : public TwoRounds::Exchange {
   void keep_own_part() {
     if (!rest_.defined()) return;
     const at::Tensor rest = part_of(rest_, me_);
-    part_of(host_, me_).add_(rest);
+    part_of(numbers_, me_).add_(rest);
     rest.zero_();
   }
 
@@ -111,13 +101,13 @@ class Coded::Exchange : public TwoRounds::Exchange {
     at::Tensor sum = mine;
     if (me_ > 0) {
       sum = at::empty_like(mine);
-      coded_.codec_->decode(bytes(arriving_[0]), floats(sum), key_of(me_));
+      packer_.decode(arriving_[0], sum, key_of(me_));
     }
     for (int rank = 1; rank < ranks_; ++rank) {
       if (rank == me_) {
         sum.add_(mine);
       } else {
-        coded_.codec_->decode_add(bytes(arriving_[static_cast<size_t>(rank)]), floats(sum), key_of(me_));
+        packer_.decode_add(arriving_[static_cast<size_t>(rank)], sum, key_of(me_));
       }
     }
     if (me_ > 0) mine.copy_(sum);
@@ -125,17 +115,17 @@ class Coded::Exchange : public TwoRounds::Exchange {
 
   void pack_sum(const at::Tensor& sum, const at::Tensor& packed) {
     if (!coded_.options_.error_feedback) {
-      coded_.codec_->encode(floats(sum), bytes(packed), key_of(me_));
+      packer_.encode(sum, packed, key_of(me_));
       return;
     }
     const at::Tensor rest = coded_.kept_->owned.take(piece_);
-    coded_.codec_->encode_with_rest(floats(sum), floats(part_of(rest, me_)), bytes(packed), key_of(me_));
+    packer_.encode_with_rest(sum, part_of(rest, me_), packed, key_of(me_));
     clear_gaps(rest);
     coded_.kept_->owned.put(piece_, rest);
   }
 
   void decode(const at::Tensor& packed, int owner) {
-    coded_.codec_->decode(bytes(packed), floats(part_of(host_, owner)), key_of(owner));
+    packer_.decode(packed, part_of(numbers_, owner), key_of(owner));
   }
 
   /// A codec may have no zero: what lies between parameters must stay one, in the sum and in what is kept.
@@ -153,19 +143,20 @@ class Coded::Exchange : public TwoRounds::Exchange {
   }
 
   Coded& coded_;
+  const Packer& packer_;
   Piece piece_;
   int ranks_, me_, tag_;
   int64_t step_;  ///< in which it started; others may have begun before it ends
-  at::Tensor host_, rest_;
+  at::Tensor numbers_, rest_;
   std::vector<at::Tensor> arriving_;  ///< by rank: parts of what this rank owns, then owners' sums
   std::vector<comm::Pending> pending_;
 };
 
 Coded::Coded(comm::Group& group, std::unique_ptr<codec::Codec> codec, Options options)
-    : group_(group), codec_(std::move(codec)), options_(std::move(options)) {}
+    : group_(group), packer_(std::move(codec)), options_(std::move(options)) {}
 
 Coded::Coded(Coded& beside, std::unique_ptr<codec::Codec> codec)
-    : group_(beside.group_), codec_(std::move(codec)), options_(beside.options_), kept_(beside.kept_) {}
+    : group_(beside.group_), packer_(std::move(codec)), options_(beside.options_), kept_(beside.kept_) {}
 
 void Coded::attach(const Replica& replica) {
   kept_->gaps.clear();
@@ -176,8 +167,9 @@ void Coded::attach(const Replica& replica) {
     if (begin < end) kept_->gaps.push_back({begin, end});
   }
   if (!options_.error_feedback) return;
-  kept_->sent.attach(replica, options_.name + ".rest", options_.scaled);
-  kept_->owned.attach(replica, options_.name + ".owner_rest", options_.scaled);
+  const c10::Device place = packer_.place_of(replica.params.values.device());
+  kept_->sent.attach(replica, options_.name + ".rest", place, options_.scaled);
+  kept_->owned.attach(replica, options_.name + ".owner_rest", place, options_.scaled);
 }
 
 void Coded::begin(int64_t step) {

@@ -4,6 +4,7 @@
 
 #include "syncopate/codec/codec.h"
 #include "syncopate/parallel/averager.h"
+#include "syncopate/parallel/averagers/packer.h"
 #include "syncopate/parallel/averagers/residual.h"
 #include "syncopate/parallel/averagers/two_rounds.h"
 #include "syncopate/parallel/slice.h"
@@ -16,7 +17,7 @@ namespace syncopate::parallel {
 /// feedback). A piece that is not finite gives a sum that is not finite on every rank and leaves what its
 /// rank keeps as it was; what other ranks sent of that step counts as sent.
 ///
-/// CUDA tensors go through the host, where a group's bytes pass anyway.
+/// What lies on a GPU is packed and added up there, and only packed bytes leave it (see Packer).
 class Coded : public Averager {
  public:
   struct Options {
@@ -39,7 +40,7 @@ class Coded : public Averager {
   class Exchange;
 
   comm::Group& group_;
-  std::unique_ptr<codec::Codec> codec_;
+  Packer packer_;
   Options options_;
   struct Kept {
     Residual sent, owned;     ///< of what this rank should have sent, and of the sums it owns

@@ -7,16 +7,17 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/codec/kernels/kernels.h"
 #include "syncopate/parallel/averagers/orthonormal.h"
+#include "syncopate/parallel/averagers/packer.h"
 
 namespace syncopate::parallel {
 namespace {
 
 constexpr uint64_t kKey = 0x10c0;
 
-bool finite(const at::Tensor& numbers) {
-  return codec::kernels::kernels().finite(numbers.data_ptr<float>(), numbers.numel());
+/// Where numbers that lie on `device` are multiplied.
+c10::Device place_of_products(c10::Device device) {
+  return packs_on(device) ? device : c10::Device(at::kCPU);
 }
 
 }  // namespace
@@ -26,20 +27,27 @@ class LowRank::Exchange : public TwoRounds::Exchange {
  public:
   Exchange(LowRank& owner, Piece piece) : owner_(owner), piece_(std::move(piece)) {
     const at::Tensor flat = piece_.tensor.view({-1});
-    host_ = flat.is_cpu() && flat.scalar_type() == at::kFloat ? flat : flat.to(at::kCPU, at::kFloat);
+    numbers_ = flat.to(place_of_products(flat.device()), at::kFloat);
+    if (piece_.rows.defined()) piece_.rows = piece_.rows.to(numbers_.device());  // as what is kept
     plan();
-    if (owner_.options_.error_feedback && finite(host_)) {
+    if (owner_.options_.error_feedback && all_finite(numbers_)) {
       rest_ = owner_.rest_.take(piece_);
-      host_.add_(rest_);
+      numbers_.add_(rest_);
     }
-    first_ = at::empty({plain_size_ + thin_size(&Low::rows)});
+    first_ = at::empty({plain_size_ + thin_size(&Low::rows)}, numbers_.options());
     for_each_plain([](const at::Tensor& mine, const at::Tensor& sent) { sent.copy_(mine); });
+    std::vector<at::Tensor> bases;
+    std::vector<uint64_t> keys;
+    for (const Low& low : lows_) {
+      bases.push_back(low.matrix->q.clone());
+      keys.push_back(mix_key(kKey, low.matrix->offset));
+    }
+    orthonormalize(bases, keys);
     int64_t at = plain_size_;
-    for (Low& low : lows_) {
+    for (size_t i = 0; i < lows_.size(); ++i) {
+      Low& low = lows_[i];
       low.p = take_matrix(first_, at, low.rank, low.rows);
-      const at::Tensor q = low.matrix->q.clone();
-      orthonormalize(q, mix_key(kKey, low.matrix->offset));
-      at::mm_out(low.p, q, matrix_of(host_, low).t());
+      at::mm_out(low.p, bases[i], matrix_of(numbers_, low).t());
     }
     pending_ = owner_.group_.all_reduce(first_, comm::Op::kSum);
   }
@@ -47,19 +55,19 @@ class LowRank::Exchange : public TwoRounds::Exchange {
   void turn() override {
     pending_.wait();
     // Alike on all ranks. What is kept then stays as it was, since nothing of this step will be used.
-    sound_ = finite(first_);
-    second_ = at::empty({thin_size(&Low::columns)});
+    sound_ = all_finite(first_);
+    if (sound_) orthonormalize(thin_ones());
+    second_ = at::empty({thin_size(&Low::columns)}, numbers_.options());
     int64_t at = 0;
     for (Low& low : lows_) {
-      if (sound_) orthonormalize(low.p);
       low.q = take_matrix(second_, at, low.rank, low.columns);
-      const at::Tensor matrix = matrix_of(host_, low);
+      const at::Tensor matrix = matrix_of(numbers_, low);
       at::mm_out(low.q, low.p, matrix);
       if (rest_.defined() && sound_) matrix.addmm_(low.p.t(), low.q, 1, -1);
     }
     if (rest_.defined() && sound_) {
       for_each_plain([](const at::Tensor& mine, const at::Tensor&) { mine.zero_(); });
-      rest_.copy_(host_);
+      rest_.copy_(numbers_);
       owner_.rest_.put(piece_, rest_);
     }
     pending_ = owner_.group_.all_reduce(second_, comm::Op::kSum);
@@ -68,12 +76,13 @@ class LowRank::Exchange : public TwoRounds::Exchange {
   void finish() override {
     pending_.wait();
     for_each_plain([](const at::Tensor& mine, const at::Tensor& sent) { mine.copy_(sent); });
+    const bool keeps = sound_ && all_finite(second_);
     for (Low& low : lows_) {
-      at::Tensor matrix = matrix_of(host_, low);
+      at::Tensor matrix = matrix_of(numbers_, low);
       at::mm_out(matrix, low.p.t(), low.q);
-      if (sound_ && finite(second_)) low.matrix->q.copy_(low.q);
+      if (keeps) low.matrix->q.copy_(low.q);
     }
-    if (host_.data_ptr() != piece_.tensor.data_ptr()) piece_.tensor.view({-1}).copy_(host_);
+    if (numbers_.data_ptr() != piece_.tensor.data_ptr()) piece_.tensor.view({-1}).copy_(numbers_);
   }
 
  private:
@@ -92,15 +101,21 @@ class LowRank::Exchange : public TwoRounds::Exchange {
       if (piece_.rows.defined() && begin != 0) continue;
       const int64_t rows = piece_.rows.defined() ? piece_.rows.numel() : matrix.rows;
       const int64_t size = rows * matrix.columns, rank = matrix.q.size(0);
-      if (begin < 0 || begin + size > host_.numel() || size == 0) continue;
+      if (begin < 0 || begin + size > numbers_.numel() || size == 0) continue;
       const double thin = owner_.options_.min_rate * static_cast<double>((rows + matrix.columns) * rank);
       if (thin >= static_cast<double>(size)) continue;
       if (covered < begin) plain_.emplace_back(covered, begin);
       covered = begin + size;
       lows_.push_back({&matrix, begin, rows, matrix.columns, rank});
     }
-    if (covered < host_.numel()) plain_.emplace_back(covered, host_.numel());
+    if (covered < numbers_.numel()) plain_.emplace_back(covered, numbers_.numel());
     for (const auto& [begin, end] : plain_) plain_size_ += end - begin;
+  }
+
+  std::vector<at::Tensor> thin_ones() const {
+    std::vector<at::Tensor> all;
+    for (const Low& low : lows_) all.push_back(low.p);
+    return all;
   }
 
   int64_t thin_size(int64_t Low::*length) const {
@@ -123,14 +138,14 @@ class LowRank::Exchange : public TwoRounds::Exchange {
   void for_each_plain(const Use& use) {
     int64_t at = 0;
     for (const auto& [begin, end] : plain_) {
-      use(host_.narrow(0, begin, end - begin), first_.narrow(0, at, end - begin));
+      use(numbers_.narrow(0, begin, end - begin), first_.narrow(0, at, end - begin));
       at += end - begin;
     }
   }
 
   LowRank& owner_;
   Piece piece_;
-  at::Tensor host_, rest_, first_, second_;
+  at::Tensor numbers_, rest_, first_, second_;
   std::vector<Low> lows_;
   std::vector<std::pair<int64_t, int64_t>> plain_;  ///< from, to: of the piece, summed as they are
   int64_t plain_size_ = 0;
@@ -145,6 +160,7 @@ LowRank::LowRank(comm::Group& group, Options options) : group_(group), options_(
 void LowRank::attach(const Replica& replica) {
   matrices_.clear();
   int64_t largest = 0;
+  const c10::Device place = place_of_products(replica.params.values.device());
   for (const auto& entry : replica.params.entries()) {
     if (entry.parameter.dim() < 2 || entry.size == 0) continue;
     const int64_t rows = entry.parameter.size(0), columns = entry.size / rows;
@@ -152,13 +168,14 @@ void LowRank::attach(const Replica& replica) {
     largest = std::max(largest, full);
     // Zeros: whoever uses them first takes random directions instead.
     matrices_.push_back({entry.name, entry.offset, rows, columns,
-                         at::zeros({std::min(options_.rank, full), columns}, at::kFloat)});
+                         at::zeros({std::min(options_.rank, full), columns},
+                                   at::TensorOptions().dtype(at::kFloat).device(place))});
   }
   if (options_.rank > largest) {
     throw ConfigError("the rank {} is above that of every matrix of the model; {} is the largest of use",
                       options_.rank, largest);
   }
-  if (options_.error_feedback) rest_.attach(replica, "power-sgd.rest", options_.scaled);
+  if (options_.error_feedback) rest_.attach(replica, "power-sgd.rest", place, options_.scaled);
 }
 
 void LowRank::begin(int64_t step) {

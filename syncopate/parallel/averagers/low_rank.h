@@ -14,7 +14,8 @@ namespace syncopate::parallel {
 /// matrices too small for it to pay, are summed as they are, in the same call as the P's: a piece takes two
 /// all-reduces. Of an embedding table P has the rows that were read.
 ///
-/// CUDA tensors go through the host.
+/// What lies on a GPU is multiplied there. Ranks compute the sum from the same factors; on GPUs of different
+/// models the products may differ in the last place.
 class LowRank : public Averager {
  public:
   struct Options {

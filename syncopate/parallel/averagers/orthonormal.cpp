@@ -2,25 +2,29 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
-#include <vector>
+#include <optional>
 
 #include "syncopate/base/rng.h"
+#include "syncopate/gpu/orthonormal.h"
 
 namespace syncopate::parallel {
 namespace {
 
-/// Eight partial sums in a fixed order.
+/// As many partial sums as a GPU has threads for it, then halves added to halves.
 double dot(const double* a, const double* b, int64_t count) {
-  constexpr int64_t kLanes = 8;
-  double lanes[kLanes] = {}, sum = 0;
+  constexpr int64_t kLanes = 256;
+  double lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
   }
-  for (; i < count; ++i) sum += a[i] * b[i];
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  for (int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] += a[i] * b[i];
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
 }
 
 /// Takes the directions of `done` rows of `basis` out of `row` and gives it length one; false: nothing but
@@ -41,9 +45,7 @@ bool clear_and_scale(const double* basis, int64_t done, double* row, int64_t cou
   return true;
 }
 
-}  // namespace
-
-void orthonormalize(const at::Tensor& rows, std::optional<uint64_t> key) {
+void orthonormalize_rows(const at::Tensor& rows, std::optional<uint64_t> key) {
   const int64_t many = rows.size(0), count = rows.size(1);
   float* const numbers = rows.data_ptr<float>();
   std::vector<double> basis(numbers, numbers + many * count);
@@ -58,6 +60,15 @@ void orthonormalize(const at::Tensor& rows, std::optional<uint64_t> key) {
     if (!done) std::fill(row, row + count, 0.0);
   }
   for (int64_t i = 0; i < many * count; ++i) numbers[i] = static_cast<float>(basis[static_cast<size_t>(i)]);
+}
+
+}  // namespace
+
+void orthonormalize(const std::vector<at::Tensor>& matrices, const std::vector<uint64_t>& keys) {
+  if (!matrices.empty() && matrices.front().is_cuda()) return gpu::orthonormalize(matrices, keys);
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    orthonormalize_rows(matrices[i], keys.empty() ? std::nullopt : std::optional(keys[i]));
+  }
 }
 
 }  // namespace syncopate::parallel

@@ -6,11 +6,11 @@
 
 namespace syncopate::parallel {
 
-void Residual::attach(const Replica& replica, const std::string& name, bool scaled) {
+void Residual::attach(const Replica& replica, const std::string& name, c10::Device place, bool scaled) {
   replica_ = &replica;
   name_ = name;
   scaled_ = scaled;
-  flat_ = at::zeros({replica.params.size()}, at::kFloat);
+  flat_ = at::zeros({replica.params.size()}, at::TensorOptions().dtype(at::kFloat).device(place));
   scale_ = at::ones({1}, at::kDouble);
 }
 

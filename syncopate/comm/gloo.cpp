@@ -24,14 +24,6 @@ namespace {
 using std::chrono::milliseconds;
 using Backend = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
 
-/// Where a group's ranks meet and what a group split from it starts from.
-struct Place {
-  std::string prefix;
-  std::string address;
-  int rank = 0;
-  int size = 1;
-};
-
 c10d::ReduceOp::RedOpType reduce_op(Op op) {
   return op == Op::kMax ? c10d::ReduceOp::MAX : op == Op::kMin ? c10d::ReduceOp::MIN : c10d::ReduceOp::SUM;
 }
@@ -43,7 +35,7 @@ void survive_closed_sockets() {
   if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
-Backend connect(const std::shared_ptr<Waits>& waits, const Place& place) {
+Backend connect(const std::shared_ptr<Waits>& waits, const GlooPlace& place) {
   survive_closed_sockets();
   // Gloo's constructor cannot be interrupted: it gets a thread of its own, left behind when the run fails
   // meanwhile.
@@ -73,7 +65,7 @@ Backend connect(const std::shared_ptr<Waits>& waits, const Place& place) {
 
 /// A rank is connected when its own connections stand; were it to finish and close them at once, it would cut
 /// off those that are still connecting. So nobody starts before all are ready.
-void await_all_connected(Waits& waits, const Place& place) {
+void await_all_connected(Waits& waits, const GlooPlace& place) {
   const std::string count = place.prefix + "/connected", all = place.prefix + "/all-connected";
   lifeline::Lifeline& line = *waits.lifeline();
   const lifeline::Lifeline::Waiting waiting(line);
@@ -83,7 +75,7 @@ void await_all_connected(Waits& waits, const Place& place) {
 
 class GlooGroup : public Group {
  public:
-  GlooGroup(std::shared_ptr<Waits> waits, Place place)
+  GlooGroup(std::shared_ptr<Waits> waits, GlooPlace place)
       : waits_(std::move(waits)), place_(std::move(place)), backend_(connect(waits_, place_)) {
     await_all_connected(*waits_, place_);
   }
@@ -171,7 +163,7 @@ class GlooGroup : public Group {
     const std::vector<int> ranks = members(*this, color, key);
     const int64_t number = splits_++;
     if (ranks.size() == 1) return open_alone();
-    Place place = place_;
+    GlooPlace place = place_;
     place.prefix = fmt::format("{}/{}/{}", place_.prefix, number, color);
     place.size = static_cast<int>(ranks.size());
     place.rank = place_among(ranks, rank());
@@ -207,7 +199,7 @@ class GlooGroup : public Group {
   }
 
   std::shared_ptr<Waits> waits_;
-  Place place_;
+  GlooPlace place_;
   Backend backend_;
   std::vector<c10::intrusive_ptr<c10d::Work>> under_way_;
   int64_t splits_ = 0;
@@ -217,9 +209,13 @@ class GlooGroup : public Group {
 
 std::unique_ptr<Group> open_gloo(std::shared_ptr<lifeline::Lifeline> lifeline, milliseconds timeout,
                                  const std::string& interface_address) {
-  Place place{"gloo", interface_address, lifeline->rank(), lifeline->size()};
+  GlooPlace place{"gloo", interface_address, lifeline->rank(), lifeline->size()};
   if (place.address.empty()) place.address = lifeline->local().host;
-  return std::make_unique<GlooGroup>(std::make_shared<Waits>(std::move(lifeline), timeout), std::move(place));
+  return open_gloo(std::make_shared<Waits>(std::move(lifeline), timeout), std::move(place));
+}
+
+std::unique_ptr<Group> open_gloo(std::shared_ptr<Waits> waits, GlooPlace place) {
+  return std::make_unique<GlooGroup>(std::move(waits), std::move(place));
 }
 
 }  // namespace syncopate::comm

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/lifeline/lifeline.h"
+#include "syncopate/comm/waits.h"
 
 namespace syncopate::comm {
 
@@ -16,5 +16,16 @@ namespace syncopate::comm {
 std::unique_ptr<Group> open_gloo(std::shared_ptr<lifeline::Lifeline> lifeline,
                                  std::chrono::milliseconds timeout,
                                  const std::string& interface_address = "");
+
+/// Where some ranks of the run meet, and which of them this one is.
+struct GlooPlace {
+  std::string prefix;   ///< of their keys in the lifeline's store
+  std::string address;  ///< numeric, at which this rank listens
+  int rank = 0;
+  int size = 1;
+};
+
+/// A group of those ranks, which waits as `waits` says.
+std::unique_ptr<Group> open_gloo(std::shared_ptr<Waits> waits, GlooPlace place);
 
 }  // namespace syncopate::comm

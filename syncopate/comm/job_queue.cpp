@@ -4,7 +4,7 @@
 
 namespace syncopate::comm {
 
-JobQueue::JobQueue() : thread_([this] { run(); }) {}
+JobQueue::JobQueue(bool waiters_help) : waiters_help_(waiters_help), thread_([this] { run(); }) {}
 
 JobQueue::~JobQueue() {
   {
@@ -44,11 +44,16 @@ bool JobQueue::do_next(std::unique_lock<std::mutex>& lock, bool by_waiter) {
   return true;
 }
 
+bool JobQueue::idle() {
+  const std::lock_guard lock(mutex_);
+  return jobs_.empty();
+}
+
 bool JobQueue::wait(Job& job, std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   const auto until = std::chrono::steady_clock::now() + patience;
   while (!job.done) {
-    if (do_next(lock, true)) continue;
+    if (waiters_help_ && do_next(lock, true)) continue;
     if (changed_.wait_until(lock, until) == std::cv_status::timeout && !job.done) return false;
   }
   if (job.error) std::rethrow_exception(job.error);

@@ -118,9 +118,9 @@ class ShmLetter : public Pending::Work {
 
 class ShmGroup : public Group {
  public:
-  ShmGroup(std::shared_ptr<lifeline::Lifeline> line, milliseconds timeout, ShmPlace place)
+  ShmGroup(std::shared_ptr<Waits> waits, ShmPlace place)
       : place_(std::move(place)),
-        state_(std::make_shared<ShmState>(std::make_shared<Waits>(std::move(line), timeout), place_)),
+        state_(std::make_shared<ShmState>(std::move(waits), place_)),
         queue_(std::make_shared<JobQueue>()) {
     listening_ = state_->waits->lifeline()->listen([state = std::weak_ptr(state_)] {
       if (const auto there = state.lock()) there->stop();
@@ -209,7 +209,8 @@ class ShmGroup : public Group {
     if (ranks.size() == 1) return open_alone();
     ShmPlace place{fmt::format("{}/{}/{}", place_.prefix, number, color), place_among(ranks, rank()),
                    static_cast<int>(ranks.size())};
-    return std::make_unique<ShmGroup>(state_->waits->lifeline(), state_->waits->timeout(), std::move(place));
+    return open_shm(std::make_shared<Waits>(state_->waits->lifeline(), state_->waits->timeout()),
+                    std::move(place));
   }
 
   void set_timeout(milliseconds timeout) override { state_->waits->set_timeout(timeout); }
@@ -273,8 +274,12 @@ class ShmGroup : public Group {
 }  // namespace
 
 std::unique_ptr<Group> open_shm(std::shared_ptr<lifeline::Lifeline> lifeline, milliseconds timeout) {
-  const ShmPlace place{"shm", lifeline->rank(), lifeline->size()};
-  return std::make_unique<ShmGroup>(std::move(lifeline), timeout, place);
+  ShmPlace place{"shm", lifeline->rank(), lifeline->size()};
+  return open_shm(std::make_shared<Waits>(std::move(lifeline), timeout), std::move(place));
+}
+
+std::unique_ptr<Group> open_shm(std::shared_ptr<Waits> waits, ShmPlace place) {
+  return std::make_unique<ShmGroup>(std::move(waits), std::move(place));
 }
 
 }  // namespace syncopate::comm

@@ -4,7 +4,8 @@
 #include <memory>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/lifeline/lifeline.h"
+#include "syncopate/comm/shm_region.h"
+#include "syncopate/comm/waits.h"
 
 namespace syncopate::comm {
 
@@ -14,5 +15,8 @@ namespace syncopate::comm {
 /// ConfigError where the ranks cannot share memory.
 std::unique_ptr<Group> open_shm(std::shared_ptr<lifeline::Lifeline> lifeline,
                                 std::chrono::milliseconds timeout);
+
+/// The same of those ranks of the run that meet at a place; it waits as `waits` says.
+std::unique_ptr<Group> open_shm(std::shared_ptr<Waits> waits, ShmPlace place);
 
 }  // namespace syncopate::comm

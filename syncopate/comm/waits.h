@@ -4,11 +4,16 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "syncopate/lifeline/lifeline.h"
 
 namespace syncopate::comm {
+
+/// The timeout of a group whose owner keeps the deadline and tells the lifeline who waits: a part of another
+/// group.
+inline constexpr std::chrono::milliseconds kNoDeadline = std::chrono::milliseconds::max();
 
 /// State that a group shares with its operations: how to wait for others, and whether the group is dead.
 class Waits {
@@ -51,17 +56,18 @@ class Waits {
 };
 
 /// One operation's wait, however many things it waits for: they have one deadline. While it exists, the
-/// lifeline's server knows that this rank is waiting.
+/// lifeline's server knows that this rank is waiting, unless there is no deadline.
 class Wait {
  public:
-  Wait(Waits& waits, const char* operation)
-      : waits_(waits), operation_(operation), waiting_(*waits.lifeline()) {}
+  Wait(Waits& waits, const char* operation) : waits_(waits), operation_(operation) {
+    if (waits.timeout() != kNoDeadline) waiting_.emplace(*waits.lifeline());
+  }
   void until(const Waits::Poll& poll);  ///< as Waits::wait
 
  private:
   Waits& waits_;
   const char* operation_;
-  lifeline::Lifeline::Waiting waiting_;
+  std::optional<lifeline::Lifeline::Waiting> waiting_;
   std::chrono::milliseconds waited_{0};
 };
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <typeinfo>
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/staged.h"
@@ -52,11 +53,12 @@ at::Tensor expected_reduction(int ranks, int64_t size, at::ScalarType type, Op o
 
 /// Staged: over Gloo, with every tensor copied as those of a device would be. Mpi: where mpirun has started
 /// the ranks, and then alone.
-enum class Backend { kInProcess, kGloo, kStaged, kShm, kMpi };
+enum class Backend { kInProcess, kGloo, kStaged, kShm, kMpi, kTwoLevel };
 
 struct Case {
   Backend backend;
   int ranks;
+  std::string hosts{};  ///< of each rank, where there are several
 };
 
 class GroupContract : public testing::TestWithParam<Case> {
@@ -67,6 +69,7 @@ class GroupContract : public testing::TestWithParam<Case> {
     if (GetParam().backend == Backend::kGloo) return run_gloo_ranks(ranks(), body, timeout);
     if (GetParam().backend == Backend::kShm) return run_shm_ranks(ranks(), body, timeout);
     if (GetParam().backend == Backend::kMpi) return run_mpi_ranks(body, timeout);
+    if (GetParam().backend == Backend::kTwoLevel) return run_two_level_ranks(GetParam().hosts, body, timeout);
     run_gloo_ranks(ranks(), body, timeout, [](std::unique_ptr<Group> inner) {
       return comm::staged(std::move(inner), comm::Stage::kEverything);
     });
@@ -456,6 +459,8 @@ const char* name_of(Backend backend) {
       return "Shm";
     case Backend::kMpi:
       return "Mpi";
+    case Backend::kTwoLevel:
+      return "TwoLevel";
     default:
       return "Staged";
   }
@@ -468,11 +473,14 @@ std::vector<Case> cases(int fewest) {
     for (int ranks = fewest; ranks <= 4; ++ranks) all.push_back({backend, ranks});
   }
   all.push_back({Backend::kStaged, 3});
+  for (const char* hosts : {"0011", "001", "0101", "0111", "0121"})
+    all.push_back({Backend::kTwoLevel, static_cast<int>(std::string(hosts).size()), hosts});
   return all;
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& tested) {
-  return fmt::format("{}{}", name_of(tested.param.backend), tested.param.ranks);
+  const Case& what = tested.param;
+  return name_of(what.backend) + (what.hosts.empty() ? std::to_string(what.ranks) : "On" + what.hosts);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, GroupContract, testing::ValuesIn(cases(1)),
@@ -605,26 +613,112 @@ TEST(Shm, ALetterThatFindsNoRoomWaitsForIt) {
   });
 }
 
-TEST(Shm, AnOperationDoesNotOutliveItsGroup) {
+using Open = std::function<std::unique_ptr<Group>(std::shared_ptr<lifeline::Lifeline>)>;
+
+void expect_operations_to_end_with_their_group(int size, bool letters, const Open& open) {
   lifeline::LifelineServerOptions where;
-  where.size = 2;
+  where.size = size;
   lifeline::LifelineServer server(where);
   std::atomic<bool> gone{false};
-  run_threads(2, [&](int rank) {
+  run_threads(size, [&](int rank) {
     const auto line = std::make_shared<lifeline::Lifeline>(
-        lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, 2, kPatience, kPatience, "", {}});
+        lifeline::LifelineOptions{{"127.0.0.1", server.port()}, rank, size, kPatience, kPatience, "", {}});
     line->await_all(kPatience);
-    std::unique_ptr<Group> group = comm::open_shm(line, kPatience);
+    std::unique_ptr<Group> group = open(line);
     if (rank == 0) {
       at::Tensor mine = at::ones({100'000}), into = at::ones({3});
-      comm::Pending sum = group->all_reduce(mine, Op::kSum), letter = group->receive(into, 1, 1);
+      comm::Pending sum = group->all_reduce(mine, Op::kSum), letter;
+      if (letters) letter = group->receive(into, 1, 1);
       group.reset();
       EXPECT_THROW(sum.wait(), CommError);
-      EXPECT_THROW(letter.wait(), CommError);
+      if (letters) {
+        EXPECT_THROW(letter.wait(), CommError);
+      }
       gone = true;
     }
     while (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     line->goodbye();
+  });
+}
+
+TEST(Shm, AnOperationDoesNotOutliveItsGroup) {
+  const Open open = [](std::shared_ptr<lifeline::Lifeline> line) {
+    return comm::open_shm(std::move(line), kPatience);
+  };
+  expect_operations_to_end_with_their_group(2, true, open);
+}
+
+TEST(TwoLevel, AnOperationDoesNotOutliveItsGroup) {
+  // Rank 0 waits for the other host, and for the other rank of its own.
+  for (const std::vector<std::string>& hosts : {std::vector<std::string>{"a", "b", "b"}, {"a", "a", "b"}}) {
+    expect_operations_to_end_with_their_group(3, false, [&](const std::shared_ptr<lifeline::Lifeline>& line) {
+      return comm::open_two_level(
+          std::make_shared<comm::Waits>(line, kPatience),
+          {.prefix = "two-level", .address = "127.0.0.1", .rank = line->rank(), .hosts = hosts});
+    });
+  }
+}
+
+at::Tensor fractions_of(int rank, int64_t size) {
+  return at::linspace(0.1, 7.3, size).mul(rank + 1.3).sin().contiguous();
+}
+
+// The second is longer than what crosses between hosts at a time.
+TEST(TwoLevel, SumsOverTwoHostsGoInRankOrderWithinEach) {
+  for (const int64_t size : {int64_t{700}, int64_t{2'200'001}}) {
+    std::vector<at::Tensor> r;
+    for (int rank = 0; rank < 4; ++rank) r.push_back(fractions_of(rank, size));
+    const at::Tensor in_order = ((r[0] + r[1]) + r[2]) + r[3], pairs = (r[0] + r[1]) + (r[2] + r[3]),
+                     crossed = (r[0] + r[2]) + (r[1] + r[3]);
+    const std::vector<std::pair<std::string, at::Tensor>> all{
+        {"0011", pairs}, {"0101", crossed}, {"0001", in_order}};
+    for (const auto& [hosts, expected] : all) {
+      run_two_level_ranks(hosts, [&, &sum = expected](Group& group) {
+        at::Tensor mine = r[static_cast<size_t>(group.rank())].clone();
+        group.all_reduce(mine, Op::kSum).wait();
+        EXPECT_TRUE(mine.equal(sum));
+      });
+    }
+    // The foils: each differs from what the others come to.
+    EXPECT_FALSE(pairs.equal(in_order));
+    EXPECT_FALSE(pairs.equal(crossed));
+    EXPECT_FALSE(crossed.equal(in_order));
+  }
+}
+
+TEST(TwoLevel, SumsOfHalfPrecisionAreRoundedOnce) {
+  // Numbers between 256 and 512 are even in bfloat16. A host that rounded its own sum would come to 258, and
+  // with the other's 1 to 260.
+  const std::vector<double> mine_of{256, 1.203125, 1};
+  run_two_level_ranks("001", [&](Group& group) {
+    at::Tensor mine = at::full({9}, mine_of[static_cast<size_t>(group.rank())], at::kBFloat16);
+    group.all_reduce(mine, Op::kSum).wait();
+    EXPECT_EQ(mine[8].item<double>(), 258);
+  });
+  const auto rounded = [](double value) { return at::full({1}, value, at::kBFloat16).item<double>(); };
+  EXPECT_EQ(rounded(rounded(mine_of[0] + mine_of[1]) + mine_of[2]), 260);  // foil
+}
+
+TEST(TwoLevel, PartsTakeTheWayThatFitsTheirRanks) {
+  run_two_level_ranks("aabb", [](Group& group) {
+    const auto kind = [](const Group& part) { return std::string(typeid(part).name()); };
+    // Of one host, of one rank of each, of three of them.
+    const auto host = group.split(group.rank() / 2, 0), across = group.split(group.rank() % 2, 0),
+               most = group.split(group.rank() == 3 ? 1 : 0, 0);
+    EXPECT_NE(kind(*host).find("Shm"), std::string::npos) << kind(*host);
+    EXPECT_NE(kind(*across).find("Gloo"), std::string::npos) << kind(*across);
+    if (group.rank() < 3) {
+      EXPECT_EQ(kind(*most), kind(group));
+    }
+    for (Group* part : {host.get(), across.get(), most.get()}) {
+      at::Tensor one = at::ones({3});
+      part->all_reduce(one, Op::kSum).wait();
+      EXPECT_EQ(one[2].item<double>(), part->size());
+      at::Tensor first = at::full({3}, part->rank());
+      part->broadcast(first, part->size() - 1).wait();
+      EXPECT_EQ(first[0].item<double>(), part->size() - 1);
+    }
+    group.barrier();
   });
 }
 

@@ -12,6 +12,7 @@
 #include "syncopate/comm/gloo.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/shm.h"
+#include "syncopate/comm/two_level.h"
 #include "syncopate/lifeline/lifeline.h"
 #include "syncopate/lifeline/server.h"
 
@@ -83,6 +84,19 @@ inline void run_shm_ranks(int size, const std::function<void(comm::Group&)>& bod
                           std::chrono::milliseconds timeout = kPatience) {
   run_ranks_over(size, body, timeout, [&](std::shared_ptr<lifeline::Lifeline> line) {
     return comm::open_shm(std::move(line), timeout);
+  });
+}
+
+/// In two levels; `hosts` has a letter or digit for each rank: where it is.
+inline void run_two_level_ranks(const std::string& hosts, const std::function<void(comm::Group&)>& body,
+                                std::chrono::milliseconds timeout = kPatience) {
+  std::vector<std::string> names;
+  for (const char host : hosts) names.emplace_back(1, host);
+  const auto size = static_cast<int>(names.size());
+  run_ranks_over(size, body, timeout, [&](const std::shared_ptr<lifeline::Lifeline>& line) {
+    return comm::open_two_level(
+        std::make_shared<comm::Waits>(line, timeout),
+        {.prefix = "two-level", .address = "127.0.0.1", .rank = line->rank(), .hosts = names});
   });
 }
 

@@ -1,0 +1,26 @@
+#include "syncopate/comm/hosts.h"
+
+#include <algorithm>
+#include <map>
+
+namespace syncopate::comm {
+
+Hosts::Hosts(const std::vector<std::string>& names) : names_(names) {
+  std::map<std::string, int> numbers;
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    const int host = numbers.try_emplace(names[rank], static_cast<int>(ranks_.size())).first->second;
+    if (host == count()) ranks_.emplace_back();
+    std::vector<int>& here = ranks_[static_cast<size_t>(host)];
+    host_.push_back(host);
+    place_.push_back(static_cast<int>(here.size()));
+    here.push_back(static_cast<int>(rank));
+  }
+}
+
+int Hosts::widest() const {
+  size_t most = 0;
+  for (const std::vector<int>& ranks : ranks_) most = std::max(most, ranks.size());
+  return static_cast<int>(most);
+}
+
+}  // namespace syncopate::comm

@@ -1,27 +1,33 @@
 #include "syncopate/comm/open.h"
 
+#include <algorithm>
+#include <initializer_list>
+#include <sstream>
+#include <vector>
+
 #include "syncopate/base/error.h"
 #include "syncopate/comm/agent_store.h"
 #include "syncopate/comm/gloo.h"
+#include "syncopate/comm/hosts.h"
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/mpi.h"
 #include "syncopate/comm/shm.h"
 #include "syncopate/comm/staged.h"
+#include "syncopate/comm/two_level.h"
 
 namespace syncopate::comm {
 namespace {
 
-/// Whether all ranks are on one host. Throws ConfigError where they were asked for different backends.
-/// Collective.
-bool share_a_host(lifeline::Lifeline& line, const CommOptions& options) {
+/// The host of each rank. Throws ConfigError where they were asked for different backends. Collective.
+std::vector<std::string> hosts_of_ranks(lifeline::Lifeline& line, const CommOptions& options) {
   const auto key = [](int rank) { return fmt::format("host/{}", rank); };
-  constexpr const char *kVerdict = "hosts", *kOne = "one", *kSeveral = "several";
+  const std::string verdict_key = "hosts", hosts_follow = "hosts\n";
   const lifeline::Lifeline::Waiting waiting(line);
-  line.set(key(line.rank()), options.backend + " " + host_id());
+  line.set(key(line.rank()), options.backend + " " + (options.host.empty() ? host_id() : options.host));
   if (line.rank() == 0) {
-    std::string verdict = kOne;
-    for (int rank = 1; rank < line.size(); ++rank) {
+    std::string verdict = hosts_follow;
+    for (int rank = 0; rank < line.size(); ++rank) {
       const std::string theirs = line.get(key(rank), options.timeout);
       const std::string backend = theirs.substr(0, theirs.find(' '));
       if (backend != options.backend) {
@@ -29,44 +35,64 @@ bool share_a_host(lifeline::Lifeline& line, const CommOptions& options) {
                               rank, backend, options.backend);
         break;
       }
-      if (theirs.substr(backend.size() + 1) != host_id()) verdict = kSeveral;
+      verdict += theirs.substr(backend.size() + 1) + "\n";
     }
-    line.set(kVerdict, verdict);
+    line.set(verdict_key, verdict);
   }
-  const std::string verdict = line.get(kVerdict, options.timeout);
-  if (verdict != kOne && verdict != kSeveral) throw ConfigError("{}", verdict);
-  return verdict == kOne;
+  const std::string verdict = line.get(verdict_key, options.timeout);
+  if (verdict.find(hosts_follow) != 0) throw ConfigError("{}", verdict);
+  std::istringstream lines(verdict.substr(hosts_follow.size()));
+  std::vector<std::string> hosts;
+  for (std::string host; std::getline(lines, host);) hosts.push_back(host);
+  return hosts;
 }
 
-/// Null: the ranks have no memory in common, or are not to use it. Every rank comes to the same result.
-std::unique_ptr<Group> try_shm(const std::shared_ptr<lifeline::Lifeline>& line, const CommOptions& options,
-                               bool one_host) {
-  const bool asked = options.backend == "shm";
-  if (options.backend == "gloo") return nullptr;
-  if (!one_host) {
-    if (!asked) return nullptr;
-    throw ConfigError("the backend shm is for the workers of one host, but these run on several; use gloo");
-  }
-  try {
-    return open_shm(line, options.timeout);
-  } catch (const ConfigError&) {
-    if (asked) throw;
-    return nullptr;
-  }
+/// What is chosen by itself, where the ranks are.
+std::string fitting(const Hosts& hosts, int size) {
+  if (hosts.count() == 1) return "shm";
+  return hosts.count() == size ? "gloo" : "shm+gloo";
+}
+
+/// Throws ConfigError for a backend that is not for ranks that sit so.
+void require_fitting(const std::string& backend, const Hosts& hosts, int size) {
+  const std::string fits = fitting(hosts, size);
+  if (backend == "shm" && fits != "shm")
+    throw ConfigError("the backend shm is for the workers of one host, but these run on several; use {}",
+                      fits);
+  if (backend == "shm+gloo" && fits != backend)
+    throw ConfigError("the backend shm+gloo is for several hosts with several workers, but {}; use {}",
+                      fits == "shm" ? "these run on one" : "each of these has its own", fits);
+}
+
+std::unique_ptr<Group> open_backend(const std::string& backend,
+                                    const std::shared_ptr<lifeline::Lifeline>& line,
+                                    const CommOptions& options, std::vector<std::string> hosts) {
+  if (backend == "mpi") return open_mpi(line, options.timeout);
+  if (backend == "shm") return open_shm(line, options.timeout);
+  if (backend == "gloo") return open_gloo(line, options.timeout, options.interface_address);
+  const std::string& address = options.interface_address;
+  return open_two_level(std::make_shared<Waits>(line, options.timeout),
+                        {.prefix = "two-level",
+                         .address = address.empty() ? line->local().host : address,
+                         .rank = line->rank(),
+                         .hosts = std::move(hosts)});
 }
 
 void open_group(Membership& membership, const CommOptions& options) {
   const std::shared_ptr<lifeline::Lifeline>& line = membership.lifeline;
-  const bool one_host = share_a_host(*line, options);
+  const std::vector<std::string> names = hosts_of_ranks(*line, options);
+  const Hosts hosts(names);
+  require_fitting(options.backend, hosts, line->size());
+  const bool chooses = options.backend == "auto";
+  membership.backend = chooses ? fitting(hosts, line->size()) : options.backend;
   std::unique_ptr<Group> group;
-  if (options.backend == "mpi") {
-    group = open_mpi(line, options.timeout);
-    membership.backend = "mpi";
-  } else if ((group = try_shm(line, options, one_host))) {
-    membership.backend = "shm";
-  } else {
-    group = open_gloo(line, options.timeout, options.interface_address);
+  try {
+    group = open_backend(membership.backend, line, options, names);
+  } catch (const ConfigError&) {
+    // Some have no memory in common, which every rank has learned.
+    if (!chooses || membership.backend == "gloo") throw;
     membership.backend = "gloo";
+    group = open_backend(membership.backend, line, options, names);
   }
   membership.group = staged(std::move(group));
 }
@@ -90,8 +116,9 @@ void Membership::leave() {
 
 Membership open(const CommOptions& options) {
   const std::string& backend = options.backend;
-  if (backend != "auto" && backend != "gloo" && backend != "shm" && backend != "mpi" && backend != "nccl")
-    throw ConfigError("a backend is auto, gloo, shm, mpi or nccl, got \"{}\"", backend);
+  const std::initializer_list<const char*> known = {"auto", "gloo", "shm", "shm+gloo", "mpi", "nccl"};
+  if (std::find(known.begin(), known.end(), backend) == known.end())
+    throw ConfigError("a backend is auto, gloo, shm, shm+gloo, mpi or nccl, got \"{}\"", backend);
   Membership membership;
   if (options.size == 1) {
     membership.group = open_alone();

@@ -16,11 +16,13 @@ struct CommOptions {
   int size = 1;
   lifeline::RendezvousPoint rendezvous;      ///< ignored when size is 1
   std::chrono::milliseconds timeout{20000};  ///< of every operation, and of finding each other
-  std::string backend = "auto";   ///< gloo, shm, mpi, or auto: shm where all ranks are on one host;
-                                  ///< nccl is auto here, and use_gpus does the rest
-  std::string interface_address;  ///< "": the local address that reaches the rendezvous
-  lifeline::Claims claims{};      ///< what must be alike on all ranks
+  /// gloo, shm, shm+gloo, mpi, or auto: shm where all ranks are on one host, shm+gloo where some share one. nccl
+  /// is auto here, and use_gpus does the rest.
+  std::string backend = "auto";
+  std::string interface_address;                   ///< "": the local address that reaches the rendezvous
+  lifeline::Claims claims{};                       ///< what must be alike on all ranks
   std::function<void(const std::string&)> note{};  ///< at rank 0: somebody was turned away. May be empty
+  std::string host{};                              ///< on which this rank is; "": as host_id() says
 };
 
 /// A rank's membership in a run. Call leave() for a clean shutdown: destroying it without looks like a death
@@ -29,16 +31,17 @@ struct Membership {
   std::unique_ptr<lifeline::LifelineServer> server;  ///< null if another process serves
   std::shared_ptr<lifeline::Lifeline> lifeline;      ///< null when alone
   std::unique_ptr<Group> group;
-  std::string backend = "none";  ///< what the group is: gloo, shm, mpi or nccl; none when alone
+  std::string backend = "none";  ///< what the group is: gloo, shm, shm+gloo, mpi or nccl; none when alone
 
   void status(int64_t step, std::string_view phase);    ///< no-op when alone
   void fail(std::string_view sentence, int exit_code);  ///< no-op when alone
   void leave();                                         ///< says goodbye; the group is gone afterwards
 };
 
-/// The only function that knows all backends: the group of one when size is 1, else Gloo, shared memory or
-/// MPI, which tensors of a GPU reach through the host. Throws ConfigError for shared memory among several
-/// hosts, and for MPI where it is not built in or no launcher of MPI's has started the ranks.
+/// The only function that knows all backends: the group of one when size is 1, else Gloo, shared memory, both
+/// in two levels, or MPI, which tensors of a GPU reach through the host. Throws ConfigError for shared memory
+/// among several hosts, for two levels where there is only one, and for MPI where it is not built in or no
+/// launcher of MPI's has started the ranks.
 Membership open(const CommOptions& options);
 
 }  // namespace syncopate::comm

@@ -36,7 +36,8 @@ class World {
 
 struct JoinOptions {
   std::chrono::milliseconds timeout{60000};  ///< of every operation, and of finding each other
-  std::string backend = "auto";              ///< gloo, shm, mpi, or auto: shm where all ranks are on one host
+  /// gloo, shm, shm+gloo, mpi, or auto: shm where all ranks are on one host, shm+gloo where some share one.
+  std::string backend = "auto";
   int threads = 0;  ///< to compute with; 0: all cores, or one where ranks share this machine
   /// A secret that all ranks know, for a run that other machines can reach; empty: SYNCOPATE_TOKEN's.
   std::string token{};

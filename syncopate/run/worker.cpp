@@ -391,9 +391,10 @@ class Worker {
         workers() == 1 ? "" : "s",
         world_.launcher == "none" || world_.launcher == "syncopate" ? ""
                                                                     : fmt::format(" by {}", world_.launcher),
-        membership_.backend == "shm"    ? " over shared memory"
-        : membership_.backend != "none" ? " over " + membership_.backend
-                                        : ""));
+        membership_.backend == "shm"        ? " over shared memory"
+        : membership_.backend == "shm+gloo" ? " over shared memory within hosts and gloo between them"
+        : membership_.backend != "none"     ? " over " + membership_.backend
+                                            : ""));
     const bool free = spec_.runs_free();
     recorder.say(
         fmt::format("{} training{} and {} test examples · {} per {} · {} {}s · into {}", setup.train->size(),

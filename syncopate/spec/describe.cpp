@@ -224,13 +224,12 @@ void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "number of workers", "workers");
   fields
       .add("backend", backend,
-           "how workers exchange (shm: memory that the workers of one host share; mpi: for workers that "
-           "mpirun "
-           "starts; nccl: between GPUs; auto: shm where all are on one host, else gloo, and nccl between "
-           "GPUs)",
+           "how workers exchange (shm: memory that the workers of one host share; shm+gloo: that within hosts "
+           "and gloo between them; mpi: for workers that mpirun starts; nccl: between GPUs; auto: shm where all "
+           "are on one host, shm+gloo where some share one, else gloo, and nccl between GPUs)",
            "backend")
       .takes("BACKEND")
-      .one_of({"auto", "gloo", "shm", "mpi", "nccl"});
+      .one_of({"auto", "gloo", "shm", "shm+gloo", "mpi", "nccl"});
   fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")
       .takes("SECONDS");
   fields.add("fault", fault, "fault injection: makes that worker fail there")

@@ -46,7 +46,7 @@ std::string strategies_that(const Fits& fits) {
 
 void require_workers(const RunSpec& spec) {
   require_at_least("--workers", spec.comm.workers, 1);
-  require_one_of("--backend", spec.comm.backend, {"auto", "gloo", "shm", "mpi", "nccl"});
+  require_one_of("--backend", spec.comm.backend, {"auto", "gloo", "shm", "shm+gloo", "mpi", "nccl"});
   if (!(spec.comm.timeout > 0) || !std::isfinite(spec.comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", spec.comm.timeout);
   }

@@ -137,6 +137,12 @@ TEST_F(Backends, TooLittleMemoryToShareIsAvoidedOrRefused) {
   EXPECT_EQ(backend("auto"), "gloo");
 }
 
+TEST_F(Backends, TwoLevelsNeedSeveralHosts) {
+  expect_refused(run_command(command("run", {"--workers", "2", "--backend", "shm+gloo"})), "run",
+                 "the backend shm+gloo is for several hosts with several workers, but these run on one; use "
+                 "shm");
+}
+
 TEST_F(Backends, AKilledWorkerLeavesNoSharedMemory) {
   const CommandResult result =
       run_command(command("run", {"--workers", "3", "--backend", "shm", "--steps", "100000", "--set",

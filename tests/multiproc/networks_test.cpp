@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/support/runs.h"
 
@@ -96,6 +97,56 @@ TEST_F(Networks, KeepSharedMemoryOnOneHost) {
   ASSERT_NE(said, std::string::npos) << told.err;
   EXPECT_EQ(told.err.find("the backend shm", said + 1), std::string::npos) << "said once: " << told.err;
   EXPECT_FALSE(std::filesystem::exists(folder_ / "told")) << "nothing was begun";
+}
+
+/// Two hosts of a cluster that has four devices on each, two workers on either.
+const Words kTwoOnTwo{"--workers", "4",       "--strategy", "ddp",     "--network",
+                      "spot",      "--scale", "10",         "--hosts", "box-0:2,box-1:2"};
+
+TEST_F(Networks, WorkersThatShareHostsCrossTheLinkOncePerHost) {
+  const auto of = [&](const std::string& name, const Words& more) {
+    Words words = kTwoOnTwo;
+    words.insert(words.end(), {"--steps", "6", "--set", "strategy.sparse_rows=false"});
+    words.insert(words.end(), more.begin(), more.end());
+    return train(name, words);
+  };
+  const CommandResult levels = of("levels", {}), gloo = of("gloo", {"--backend", "gloo"});
+  ASSERT_EQ(levels.exit_code, 0) << levels.err;
+  ASSERT_EQ(gloo.exit_code, 0) << gloo.err;
+  EXPECT_NE(levels.err.find("4 workers over shared memory within hosts and gloo between them"),
+            std::string::npos)
+      << levels.err;
+  const nlohmann::json environment = nlohmann::json::parse(read_text(folder_ / "levels/env.json"));
+  EXPECT_EQ(environment.at("backend"), "shm+gloo");
+  // Sums are the same but for their order.
+  const std::vector<double> mine = losses_of(folder_ / "levels"), theirs = losses_of(folder_ / "gloo");
+  ASSERT_EQ(mine.size(), theirs.size());
+  for (size_t k = 0; k < mine.size(); ++k) {
+    EXPECT_NEAR(mine[k], theirs[k], 1e-5);
+    EXPECT_GT(std::abs(mine[k] - theirs[(k + 1) % theirs.size()]), 1e-5);  // foil: another step's
+  }
+  // A ring of four sends 2 * 3 / 4 of the gradient over each link, two leaders 2 * 1 / 2 of it.
+  // Rank 0's parameters at the start go the other way.
+  const auto carried = [&](const std::string& name) {
+    const nlohmann::json link = result_of(name).at("network").at("links").at(1);
+    EXPECT_EQ(link.at("from"), 1);
+    return link.at("bytes").get<double>();
+  };
+  EXPECT_NEAR(carried("gloo") / carried("levels"), 1.5, 0.05);
+  EXPECT_EQ(result_of("gloo").at("bytes_sent_per_step"), result_of("levels").at("bytes_sent_per_step"))
+      << "counted alike";
+}
+
+TEST_F(Networks, AKilledWorkerOfAHostThatIsSharedIsReported) {
+  for (const std::string rank : {"1", "2"}) {  // beside a leader, and a leader
+    Words words = kTwoOnTwo;
+    words.insert(words.end(), {"--steps", "1000", "--set", "comm.fault=" + rank + ":3:exchange:kill"});
+    const CommandResult result = train("run" + rank, words);
+    EXPECT_EQ(result.exit_code, 4) << result.err;
+    EXPECT_NE(result.err.find("rank " + rank + " was killed by signal 9"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("exchange of step 3"), std::string::npos) << result.err;
+    EXPECT_TRUE(processes_with(folder_.path().string()).empty());
+  }
 }
 
 TEST_F(Networks, AKilledWorkerIsReportedAsAnywhere) {

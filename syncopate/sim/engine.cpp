@@ -10,9 +10,10 @@
 namespace syncopate::sim {
 namespace {
 
-constexpr int kThreads = 2;            // that c10d's Gloo makes collectives in, on each rank
-constexpr double kPreamble = 48;       // bytes before every message of Gloo's, and all of a notice
-constexpr int64_t kSegment = 1 << 20;  // Gloo's largest
+constexpr int kThreads = 2;              // that c10d's Gloo makes collectives in, on each rank
+constexpr double kPreamble = 48;         // bytes before every message of Gloo's, and all of a notice
+constexpr int64_t kSegment = 1 << 20;    // Gloo's largest
+constexpr double kLevelPiece = 8 << 20;  // of an all-reduce in two levels
 constexpr uint8_t kPosted = 1, kCredit = 2;
 constexpr double kNoLimit = 1e15;  // bytes a second where a cost is not known
 
@@ -52,13 +53,13 @@ int Engine::add(Operation operation) {
 }
 
 int Engine::all_reduce(double bytes, int element_bytes, int group) {
-  return add({.kind = Kind::kAllReduce, .group = group, .bytes = bytes, .element = element_bytes});
+  return in_levels({.kind = Kind::kAllReduce, .group = group, .bytes = bytes, .element = element_bytes});
 }
 int Engine::gather(double bytes, int root, int group) {
-  return add({.kind = Kind::kGather, .group = group, .bytes = bytes, .root = root});
+  return in_levels({.kind = Kind::kGather, .group = group, .bytes = bytes, .root = root});
 }
 int Engine::scatter(double bytes, int root, int group) {
-  return add({.kind = Kind::kScatter, .group = group, .bytes = bytes, .root = root});
+  return in_levels({.kind = Kind::kScatter, .group = group, .bytes = bytes, .root = root});
 }
 int Engine::exchange(std::vector<double> part_bytes, bool to_owners, double gap_s, int group) {
   check(part_bytes.size() == groups_[static_cast<size_t>(group)].size(), "a part for every member");
@@ -163,7 +164,8 @@ void Engine::share_machine(int64_t cores, double message_s, double slice_s) {
 /// When whoever the event wakes has done with it.
 double Engine::turn_on_a_core(const Event& event) {
   const double from = event.at + (computing_ >= cores_.size() ? slice_s_ : 0);
-  if (event.what == What::kDone) return from;  // wakes a thread that has nothing to copy
+  // Wakes a thread that has nothing to copy.
+  if (event.what == What::kDone || event.what == What::kGathered) return from;
   double& core = *std::min_element(cores_.begin(), cores_.end());
   core = std::max(core, from) + message_s_;
   return core;
@@ -175,7 +177,8 @@ void Engine::play() {
     Event event = events_.top();
     events_.pop();
     ++events_done_;
-    const bool wakes = event.what == What::kCredit || event.what == What::kData || event.what == What::kDone;
+    const bool wakes = event.what == What::kCredit || event.what == What::kData ||
+                       event.what == What::kDone || event.what == What::kGathered;
     if (wakes && !event.waited && !cores_.empty()) {
       event.waited = true;
       event.at = turn_on_a_core(event);
@@ -216,6 +219,9 @@ void Engine::play() {
         break;
       case What::kWorked:
         worked(op, event.at);
+        break;
+      case What::kGathered:
+        enter(op, event.rank, event.at);
         break;
     }
   }
@@ -346,37 +352,44 @@ size_t Engine::slot(const Operation& operation, int rank) const {
   return static_cast<size_t>(place(operation, rank));
 }
 
-void Engine::start(int number, int by, double now) {
-  Operation& operation = operations_[static_cast<size_t>(number)];
-  Actor& actor = actors_[static_cast<size_t>(by)];
-  if (operation.done.empty()) {
-    const auto ends = operation.kind == Kind::kMessage ? size_t{2} : members(operation).size();
-    operation.done.assign(ends, 0);
-    operation.waiter.assign(ends, -1);
-    if (operation.kind == Kind::kMessage) {
-      operation.pairs.assign(1, 0);
-      operation.left = {0, 1};
-    } else if (size(operation) > kPlayedRanks) {
-      operation.begun.assign(ends, 0);
-    } else if (operation.kind == Kind::kAllReduce) {
-      operation.rings.assign(ends, {});
-    } else {
-      operation.pairs.assign(ends * ends, 0);
-      operation.left.assign(ends, 0);
-    }
+/// When the first of its ends comes to it.
+void Engine::prepare(Operation& operation) const {
+  if (!operation.done.empty()) return;
+  const auto ends = operation.kind == Kind::kMessage ? size_t{2} : members(operation).size();
+  operation.done.assign(ends, 0);
+  operation.waiter.assign(ends, -1);
+  if (operation.kind == Kind::kMessage) {
+    operation.pairs.assign(1, 0);
+    operation.left = {0, 1};
+  } else if (!operation.pieces.empty()) {
+    operation.here.assign(levels_.at(operation.group).hosts.size(), 0);
+  } else if (size(operation) > kPlayedRanks) {
+    operation.begun.assign(ends, 0);
+  } else if (operation.kind == Kind::kAllReduce) {
+    operation.rings.assign(ends, {});
+  } else {
+    operation.pairs.assign(ends * ends, 0);
+    operation.left.assign(ends, 0);
   }
+}
+
+void Engine::start(int number, int by, double now) {
+  Actor& actor = actors_[static_cast<size_t>(by)];
   settle(actor, now);
   ++actor.under_way;
-  if (!pooled(operation)) {
-    begin(number, actor.rank, now);
-    return;
-  }
-  const auto rank = static_cast<size_t>(actor.rank);
-  if (threads_busy_[rank] == kThreads) {
-    queued_[rank].push_back(number);
+  enter(number, actor.rank, now);
+}
+
+void Engine::enter(int number, int rank, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  prepare(operation);
+  if (!pooled(operation)) return begin(number, rank, now);
+  const auto place = static_cast<size_t>(rank);
+  if (threads_busy_[place] == kThreads) {
+    queued_[place].push_back(number);
   } else {
-    ++threads_busy_[rank];
-    begin(number, actor.rank, now);
+    ++threads_busy_[place];
+    begin(number, rank, now);
   }
 }
 
@@ -385,6 +398,7 @@ void Engine::begin(int number, int rank, double now) {
   const bool among_all = operation.kind != Kind::kMessage;
   const int count = among_all ? size(operation) : 2, mine = among_all ? place(operation, rank) : 0;
   if (count == 1) return at(now, What::kDone, number, rank);
+  if (!operation.pieces.empty()) return climb(number, rank, now);
   if (!operation.begun.empty()) {
     operation.begun[static_cast<size_t>(mine)] = now;
     if (++operation.begun_count == count) finish_in_rounds(number);
@@ -440,10 +454,14 @@ void Engine::done(int number, int rank, double now) {
   Operation& operation = operations_[static_cast<size_t>(number)];
   const size_t mine = slot(operation, rank);
   operation.done[mine] = 1;
-  Actor& actor = actors_[static_cast<size_t>(actor_of_[static_cast<size_t>(rank)])];
-  settle(actor, now);
-  actor.under_way = std::max(0, actor.under_way - 1);
-  if (operation.waiter[mine] >= 0) at(now, What::kResume, -1, operation.waiter[mine]);
+  if (operation.whole >= 0) {
+    crossed(number, rank, now);
+  } else {
+    Actor& actor = actors_[static_cast<size_t>(actor_of_[static_cast<size_t>(rank)])];
+    settle(actor, now);
+    actor.under_way = std::max(0, actor.under_way - 1);
+    if (operation.waiter[mine] >= 0) at(now, What::kResume, -1, operation.waiter[mine]);
+  }
   if (!pooled(operation)) return;
   const auto place = static_cast<size_t>(rank);
   if (queued_[place].empty()) {
@@ -528,8 +546,137 @@ void Engine::send_ring(int number, int rank, double now) {
   const int before = member(operation, place(operation, rank) - 1);
   while (ring.sent < ring.posted && ring.sent < ring.credit) {
     const double bytes = ring.unsent[ring.sent++ % 2];
-    count_sent(rank, bytes);
+    count_sent(operation, rank, bytes);
     at(write(rank, before, kPreamble + bytes + kPreamble, now), What::kData, number, before, rank);
+  }
+}
+
+// --- Two levels --------------------------------------------------------------------------------------------
+
+const Engine::Levels& Engine::levels(int group) {
+  const auto found = levels_.find(group);
+  if (found != levels_.end()) return found->second;
+  Levels made;
+  std::unordered_map<int, int> numbers;  // of hosts
+  for (const int rank : groups_[static_cast<size_t>(group)]) {
+    const int next = static_cast<int>(made.hosts.size());
+    const int host = numbers.try_emplace(seats_[static_cast<size_t>(rank)], next).first->second;
+    if (host == next) made.hosts.emplace_back();
+    made.hosts[static_cast<size_t>(host)].push_back(rank);
+    made.widest = std::max(made.widest, made.hosts[static_cast<size_t>(host)].size());
+    made.host.push_back(host);
+  }
+  if (made.hosts.size() > 1 && made.widest > 1) {
+    std::vector<int> leaders;
+    for (const std::vector<int>& ranks : made.hosts) leaders.push_back(ranks.front());
+    made.leaders = this->group(std::move(leaders));
+  }
+  return levels_[group] = std::move(made);
+}
+
+/// Adds an operation, and where its ranks share hosts the leaders' operations that it consists of.
+int Engine::in_levels(Operation operation) {
+  const Levels* const of_group = uses_levels_ ? &levels(operation.group) : nullptr;
+  const int number = add(std::move(operation));
+  if (of_group == nullptr || of_group->leaders < 0) return number;
+  const Operation whole = operations_[static_cast<size_t>(number)];
+  // Each host's part is as long as the largest's.
+  const bool summed = whole.kind == Kind::kAllReduce;
+  const double bytes = summed ? whole.bytes : whole.bytes * static_cast<double>(of_group->widest);
+  const double most = summed ? kLevelPiece : bytes;
+  std::vector<int> pieces;
+  for (double from = 0; pieces.empty() || from < bytes; from += most)
+    pieces.push_back(add({.kind = whole.kind,
+                          .group = of_group->leaders,
+                          .bytes = std::min(most, bytes - from),
+                          .element = whole.element,
+                          .root = of_group->host[static_cast<size_t>(whole.root)],
+                          .whole = number}));
+  operations_[static_cast<size_t>(number)].pieces = std::move(pieces);
+  return number;
+}
+
+double Engine::nominal_bytes(const Operation& operation, int place) const {
+  const double others = size(operation) - 1;
+  if (operation.kind == Kind::kAllReduce) return 2 * operation.bytes * others / (others + 1);
+  const bool root = place == operation.root;
+  if (operation.kind == Kind::kGather) return root ? 0 : operation.bytes;
+  return root ? others * operation.bytes : 0;
+}
+
+/// Through the memory of a host. Where all share a machine, those who copy share its cores.
+double Engine::copying_s(double bytes, int host) const {
+  const network::Link& memory = topology_.link(host, host);
+  const double rate = std::min(memory.gbit * 1e9 / 8, or_no_limit(costs_.copy_gbyte));
+  return memory.latency_ms / 1e3 + crowd() * bytes / rate;
+}
+
+double Engine::crowd() const {
+  if (cores_.empty()) return 1;
+  return std::max(1.0, static_cast<double>(workers_) / static_cast<double>(cores_.size()));
+}
+
+/// From a host's ranks to its leader; of a sum every rank adds a slice.
+double Engine::seconds_up(const Operation& piece, const Levels& levels, int number) const {
+  const std::vector<int>& here = levels.hosts[static_cast<size_t>(number)];
+  const auto ranks = static_cast<double>(here.size()), hosts = static_cast<double>(levels.hosts.size());
+  const int host = seats_[static_cast<size_t>(here.front())];
+  switch (piece.kind) {
+    case Kind::kAllReduce:
+      if (ranks == 1) return 0;
+      return copying_s(piece.bytes * 2 * (ranks - 1) / ranks, host) +
+             crowd() * piece.bytes / or_no_limit(costs_.reduce_gbyte);
+    case Kind::kScatter:
+      return number == piece.root ? copying_s(hosts * piece.bytes, host) : 0;
+    default:
+      return copying_s(piece.bytes * ranks / static_cast<double>(levels.widest), host);
+  }
+}
+
+double Engine::seconds_down(const Operation& piece, const Levels& levels, int number) const {
+  const std::vector<int>& here = levels.hosts[static_cast<size_t>(number)];
+  const auto ranks = static_cast<double>(here.size()), hosts = static_cast<double>(levels.hosts.size());
+  const int host = seats_[static_cast<size_t>(here.front())];
+  switch (piece.kind) {
+    case Kind::kAllReduce:
+      return ranks == 1 ? 0 : copying_s(piece.bytes, host);
+    case Kind::kGather:
+      return number == piece.root ? copying_s(hosts * piece.bytes, host) : 0;
+    default:
+      return copying_s(piece.bytes * ranks / static_cast<double>(levels.widest), host);
+  }
+}
+
+/// Once all ranks of a host are there, its leader gets what they have, piece by piece.
+void Engine::climb(int number, int rank, double now) {
+  Operation& operation = operations_[static_cast<size_t>(number)];
+  const Levels& levels = levels_.at(operation.group);
+  const int mine = place(operation, rank), host = levels.host[static_cast<size_t>(mine)];
+  count_sent(operation, rank, nominal_bytes(operation, mine));
+  const std::vector<int>& ranks = levels.hosts[static_cast<size_t>(host)];
+  if (++operation.here[static_cast<size_t>(host)] < static_cast<int>(ranks.size())) return;
+  Lanes& lanes = lanes_[ranks.front()];
+  for (const int piece : operation.pieces) {
+    lanes.up = std::max(lanes.up, now) + seconds_up(operations_[static_cast<size_t>(piece)], levels, host);
+    lanes.falling.emplace_back(piece, false);
+    at(lanes.up, What::kGathered, piece, ranks.front());
+  }
+}
+
+/// A leader has what the others sent: its host's ranks get it, behind what came before.
+void Engine::crossed(int piece, int leader, double now) {
+  Lanes& lanes = lanes_[leader];
+  for (auto& [number, done] : lanes.falling) done = done || number == piece;
+  for (; !lanes.falling.empty() && lanes.falling.front().second; lanes.falling.pop_front()) {
+    const int number = lanes.falling.front().first;
+    const Operation& next = operations_[static_cast<size_t>(number)];
+    const Operation& whole = operations_[static_cast<size_t>(next.whole)];
+    const Levels& levels = levels_.at(whole.group);
+    const int host = levels.host[static_cast<size_t>(place(whole, leader))];
+    lanes.down = std::max(lanes.down, now) + seconds_down(next, levels, host);
+    if (number != whole.pieces.back()) continue;
+    for (const int rank : levels.hosts[static_cast<size_t>(host)])
+      at(lanes.down, What::kDone, next.whole, rank);
   }
 }
 
@@ -560,8 +707,9 @@ void Engine::ready(int number, int from, int to, double now) {
 }
 
 void Engine::transfer(int number, int from, int to, double now) {
-  const double bytes = pair_bytes(operations_[static_cast<size_t>(number)], from, to);
-  count_sent(from, bytes);
+  const Operation& operation = operations_[static_cast<size_t>(number)];
+  const double bytes = pair_bytes(operation, from, to);
+  count_sent(operation, from, bytes);
   at(write(from, to, kPreamble + bytes, now), What::kData, number, to, from);
   arrived(number, from, now);  // for the sender it is done when it is written
 }
@@ -590,7 +738,7 @@ void Engine::finish_in_rounds(int number) {
     Wire& way = wire(from, to);
     way.bytes += bytes;
     way.busy += bytes / way.rate;
-    count_sent(from, bytes);
+    count_sent(operation, from, bytes);
     return way;
   };
   if (operation.kind == Kind::kAllReduce) {

@@ -41,6 +41,10 @@ class Engine {
   /// Those who compute at the same time share the machine's cores, so many, instead of having one each: for
   /// ranks that compute in turns.
   void share_cores(int64_t cores) { shared_cores_ = static_cast<double>(cores); }
+  /// Collectives of ranks of which some share a host go in two levels, as comm/two_level's do: through memory
+  /// to the first rank of each host, among those as Gloo does, and back through memory. Holds for operations
+  /// that are made from here on.
+  void use_levels() { uses_levels_ = true; }
 
   /// Workers that have operations of their own; group 0 is all of them.
   int group(std::vector<int> ranks);
@@ -106,6 +110,22 @@ class Engine {
     std::vector<int> waiter{};
     std::vector<double> begun{};
     int begun_count = 0;
+    // In two levels:
+    std::vector<int> pieces{};  ///< the operations among leaders that it consists of
+    int whole = -1;             ///< of such an operation: what it is a piece of
+    std::vector<int> here{};    ///< by host: members that have begun
+  };
+  /// A group's ranks, by host.
+  struct Levels {
+    int leaders = -1;                     ///< the group of each host's first
+    std::vector<std::vector<int>> hosts;  ///< their ranks
+    std::vector<int> host;                ///< of a place in the group
+    size_t widest = 0;
+  };
+  /// How far a leader is with the operations of its host.
+  struct Lanes {
+    double up = 0, down = 0;                     ///< until when memory is at work, either way
+    std::deque<std::pair<int, bool>> falling{};  ///< pieces in their order; whether they have crossed
   };
   struct Actor {
     int rank = 0;
@@ -126,7 +146,7 @@ class Engine {
     int round = -1;      ///< the operation that was last played in rounds over it
     double until = 0;    ///< when it is done with that
   };
-  enum class What : uint8_t { kResume, kPost, kCredit, kData, kThread, kDone, kWorked };
+  enum class What : uint8_t { kResume, kPost, kCredit, kData, kThread, kDone, kWorked, kGathered };
   struct Event {
     double at;
     uint64_t number;
@@ -147,7 +167,10 @@ class Engine {
   Wire& wire(int from, int to);
   static double fullness(Wire& way, const Wire& back, double start, double bytes);
   double write(int from, int to, double bytes, double now);
-  void count_sent(int rank, double bytes) { sent_[static_cast<size_t>(rank)] += bytes; }
+  /// In two levels what a rank sends is counted as Gloo would send it, as records count it.
+  void count_sent(const Operation& operation, int rank, double bytes) {
+    if (operation.whole < 0) sent_[static_cast<size_t>(rank)] += bytes;
+  }
 
   double turn_on_a_core(const Event& event);
   double pace() const;
@@ -157,11 +180,13 @@ class Engine {
   void resume(int actor, double now);
   bool act(int actor, const Action& action, double now);
   void settle(Actor& actor, double now);
+  void prepare(Operation& operation) const;
   void start(int operation, int actor, double now);
+  void enter(int operation, int rank, double now);
   void begin(int operation, int rank, double now);
   void done(int operation, int rank, double now);
   bool pooled(const Operation& operation) const {
-    return operation.kind != Kind::kExchange && operation.kind != Kind::kMessage;
+    return operation.kind != Kind::kExchange && operation.kind != Kind::kMessage && operation.pieces.empty();
   }
   size_t slot(const Operation& operation, int rank) const;
   const std::vector<int>& members(const Operation& operation) const {
@@ -189,6 +214,16 @@ class Engine {
   void turn(int operation, int rank, double now);
   void send_ring(int operation, int rank, double now);
 
+  int in_levels(Operation operation);
+  const Levels& levels(int group);
+  double nominal_bytes(const Operation& operation, int place) const;
+  double seconds_up(const Operation& piece, const Levels& levels, int number) const;
+  double seconds_down(const Operation& piece, const Levels& levels, int number) const;
+  double copying_s(double bytes, int host) const;
+  double crowd() const;
+  void climb(int operation, int rank, double now);
+  void crossed(int piece, int leader, double now);
+
   double pair_bytes(const Operation& operation, int from, int to) const;
   void post(int operation, int from, int to, double now);
   void ready(int operation, int from, int to, double now);
@@ -205,6 +240,9 @@ class Engine {
   double hop_s_;
   std::vector<std::vector<int>> groups_{}, places_{};
   std::vector<Operation> operations_{};
+  bool uses_levels_ = false;
+  std::unordered_map<int, Levels> levels_{};  ///< by group
+  std::unordered_map<int, Lanes> lanes_{};    ///< by leader
   std::vector<Actor> actors_{};
   std::deque<Wire> wires_{};
   std::unordered_map<uint64_t, size_t> wire_of_{};

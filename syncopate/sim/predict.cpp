@@ -176,6 +176,8 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
   Profile profile = scene.profile;
   if (strategy.in_one_process) profile.local = between_threads(profile.local);
   Engine engine(scene.topology, scene.seats, static_cast<int>(spec.comm.workers), profile.local);
+  const bool in_levels = spec.comm.backend == "auto" || spec.comm.backend == "shm+gloo";
+  if (in_levels && !strategy.in_one_process) engine.use_levels();
   if (scene.one_machine) engine.share_machine(profile.cores, kMessage, kSlice);
   if (scene.one_machine && in_stages && scene.stages.empty()) engine.share_cores(profile.cores);
   // One period to fall into the rhythm, one to look at; servers' queues take a little longer.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "syncopate/base/error.h"
@@ -136,6 +137,94 @@ TEST(Engine, GatherSharesNothingButItsLinks) {
   EXPECT_NEAR(engine.marks(0).back().at, 0.020 + (1e6 + 96) / bytes_per_second(0.1), 1e-4);
 }
 
+/// The same with memory within hosts.
+network::Topology sharing(int hosts, double latency_ms, double gbit) {
+  const network::Topology apart = ring(hosts, latency_ms, gbit);
+  std::vector<network::Link> links(static_cast<size_t>(hosts) * static_cast<size_t>(hosts), apart.link(0, 1));
+  for (int host = 0; host < hosts; ++host)
+    links[static_cast<size_t>(host) * static_cast<size_t>(hosts + 1)] = network::kMemory;
+  return network::Topology("sharing", apart.hosts(), links);
+}
+
+/// What a collective of ranks that share hosts takes, and what it puts on the link from host 1 to host 0.
+struct Crossing {
+  double seconds = 0, bytes = 0, sent = 0;
+};
+
+Crossing cross(const std::vector<int>& seats, bool in_levels, const LocalCosts& costs,
+               const std::function<int(Engine&)>& make) {
+  const network::Topology topology = sharing(3, 5, 0.1);
+  const auto ranks = static_cast<int>(seats.size());
+  Engine engine(topology, seats, ranks, costs);
+  if (in_levels) engine.use_levels();
+  const int operation = make(engine);
+  for (int rank = 0; rank < ranks; ++rank) {
+    engine.script(engine.actor(rank)) = {{.kind = Action::Kind::kStart, .operation = operation},
+                                         {.kind = Action::Kind::kWait, .operation = operation},
+                                         {.kind = Action::Kind::kMark}};
+  }
+  engine.play();
+  Crossing result;
+  for (int rank = 0; rank < ranks; ++rank) {
+    result.seconds = std::max(result.seconds, engine.marks(rank).back().at);
+    result.sent += engine.marks(rank).back().sent;
+  }
+  for (const Engine::WireUse& use : engine.wires())
+    result.bytes += use.from == 1 && use.to == 0 ? use.bytes : 0;
+  return result;
+}
+
+Crossing sum_across(const std::vector<int>& seats, double bytes, bool in_levels,
+                    const LocalCosts& costs = {}) {
+  return cross(seats, in_levels, costs, [&](Engine& engine) { return engine.all_reduce(bytes, 4); });
+}
+
+TEST(Engine, RanksOfOneHostCrossALinkAsOne) {
+  const double bytes = 4e6;
+  const Crossing alone = sum_across({0, 1}, bytes, true);
+  for (const std::vector<int>& seats : {std::vector{0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 1}}) {
+    const Crossing levels = sum_across(seats, bytes, true), ring = sum_across(seats, bytes, false);
+    EXPECT_NEAR(levels.seconds, alone.seconds, 0.01 * alone.seconds) << "memory costs little here";
+    EXPECT_NEAR(levels.bytes, alone.bytes, 1);
+    EXPECT_NEAR(levels.sent, 2 * bytes * 3, 1) << "counted as over Gloo";
+    EXPECT_NEAR(ring.sent, 2 * bytes * 3, 1);
+    EXPECT_GT(ring.bytes, 1.4 * levels.bytes);  // foil
+    EXPECT_GT(ring.seconds, 1.4 * levels.seconds);
+  }
+  // One rank a host: nothing changes.
+  EXPECT_EQ(sum_across({0, 1, 2}, bytes, true).seconds, sum_across({0, 1, 2}, bytes, false).seconds);
+}
+
+TEST(Engine, MemoryIsOnTheWayUpAndDown) {
+  const LocalCosts memory{.reduce_gbyte = 0.02, .copy_gbyte = 0.04};
+  const auto costs = [&](double bytes) {
+    return sum_across({0, 0, 1, 1}, bytes, true, memory).seconds -
+           sum_across({0, 1}, bytes, true, memory).seconds;
+  };
+  // Summed slice by slice, with a copy there and back; then copied to the others.
+  const double small = 4e6, up = small / 0.04e9 + small / 0.02e9, down = small / 0.04e9;
+  EXPECT_NEAR(costs(small), up + down, 1e-6);
+  // A large one goes in pieces, of which some are in memory while others are on the link.
+  const double large = 40e6;
+  EXPECT_LT(costs(large), 0.6 * large / small * (up + down));
+  EXPECT_GT(costs(large), up + down);
+}
+
+TEST(Engine, PartsOfAHostTravelTogether) {
+  const std::vector<int> seats{0, 0, 1, 1};
+  for (const bool gathers : {true, false}) {
+    const auto make = [&](Engine& engine) {
+      return gathers ? engine.gather(1e6, 1) : engine.scatter(1e6, 3);
+    };
+    const Crossing levels = cross(seats, true, {}, make), plain = cross(seats, false, {}, make);
+    EXPECT_NEAR(levels.bytes, 2e6, 1e3) << "the parts of two ranks";
+    EXPECT_NEAR(levels.bytes, plain.bytes, 1e3);
+    EXPECT_EQ(levels.sent, 3e6);
+    EXPECT_EQ(plain.sent, 3e6);
+    EXPECT_NEAR(levels.seconds, plain.seconds, 0.02 * plain.seconds);
+  }
+}
+
 TEST(Predict, OneWorkerIsItsCompute) {
   const Prediction alone = predict(run("single", 1), scene(1, 0, 1));
   EXPECT_NEAR(alone.ms, 32, 1e-6);
@@ -155,9 +244,33 @@ TEST(Predict, BytesAgreeWithTheTableOfTraffic) {
       EXPECT_NEAR(step.bytes_per_step / (traffic.bytes / every), 1, 0.01) << strategy << workers;
     }
   }
+  // Also where workers share hosts.
+  Scene shared = scene(4, 1, 1);
+  shared.topology = sharing(4, 1, 1);
+  shared.seats = {0, 0, 1, 1};
+  for (const char* strategy : {"all-reduce", "ddp", "gather-scatter", "local-sgd"})
+    EXPECT_NEAR(predict(run(strategy, 4), shared).bytes_per_step,
+                predict(run(strategy, 4), scene(4, 1, 1)).bytes_per_step, 1)
+        << strategy;
   const spec::RunSpec int8 = run("ddp", 2, "int8");
   const double packed = spec::traffic_of(int8, small_profile().elements()).bytes;
   EXPECT_NEAR(predict(int8, scene(2, 1, 1)).bytes_per_step / packed, 1, 0.01);
+}
+
+TEST(Predict, TheBackendDecidesWhoCrossesALink) {
+  Scene shared = scene(4, 1, 0.1);
+  shared.topology = sharing(4, 1, 0.1);
+  shared.seats = {0, 0, 1, 1};
+  spec::RunSpec gloo = run("ddp", 4);
+  gloo.comm.backend = "gloo";
+  const auto carried = [](const Prediction& step) {
+    double most = 0;
+    for (const LinkUse& link : step.links) most = std::max(most, link.bytes);
+    return most;
+  };
+  const Prediction plain = predict(gloo, shared), levels = predict(run("ddp", 4), shared);
+  EXPECT_NEAR(carried(plain) / carried(levels), 1.5, 0.05);
+  EXPECT_LT(levels.ms, plain.ms);
 }
 
 TEST(Predict, HidesBucketsBehindTheBackwardPass) {

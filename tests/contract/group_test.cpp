@@ -699,6 +699,24 @@ TEST(TwoLevel, SumsOfHalfPrecisionAreRoundedOnce) {
   EXPECT_EQ(rounded(rounded(mine_of[0] + mine_of[1]) + mine_of[2]), 260);  // foil
 }
 
+// The threads that carry an operation out wait for as long as the ranks live.
+TEST(TwoLevel, ADeadlineCountsFromTheWait) {
+  using std::chrono::milliseconds;
+  run_two_level_ranks("0011", [](Group& group) {
+    group.barrier();
+    group.set_timeout(milliseconds(400));
+    const bool late = group.rank() == 3;
+    if (late) std::this_thread::sleep_for(milliseconds(700));
+    at::Tensor mine = at::ones({5});
+    comm::Pending sum = group.all_reduce(mine, Op::kSum);
+    if (!late) std::this_thread::sleep_for(milliseconds(800));
+    sum.wait();
+    EXPECT_EQ(mine[4].item<double>(), 4);
+    group.set_timeout(kPatience);
+    group.barrier();
+  });
+}
+
 TEST(TwoLevel, PartsTakeTheWayThatFitsTheirRanks) {
   run_two_level_ranks("aabb", [](Group& group) {
     const auto kind = [](const Group& part) { return std::string(typeid(part).name()); };

@@ -16,8 +16,8 @@ struct CommOptions {
   int size = 1;
   lifeline::RendezvousPoint rendezvous;      ///< ignored when size is 1
   std::chrono::milliseconds timeout{20000};  ///< of every operation, and of finding each other
-  /// gloo, shm, shm+gloo, mpi, or auto: shm where all ranks are on one host, shm+gloo where some share one. nccl
-  /// is auto here, and use_gpus does the rest.
+  /// gloo, shm, shm+gloo, mpi, or auto: shm where all ranks are on one host, shm+gloo where some share one.
+  /// nccl is auto here, and use_gpus does the rest.
   std::string backend = "auto";
   std::string interface_address;                   ///< "": the local address that reaches the rendezvous
   lifeline::Claims claims{};                       ///< what must be alike on all ranks

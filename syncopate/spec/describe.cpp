@@ -223,11 +223,13 @@ void RunSpec::Train::describe(Fields& fields) {
 void RunSpec::Comm::describe(Fields& fields) {
   fields.add("workers", workers, "number of workers", "workers");
   fields
-      .add("backend", backend,
-           "how workers exchange (shm: memory that the workers of one host share; shm+gloo: that within hosts "
-           "and gloo between them; mpi: for workers that mpirun starts; nccl: between GPUs; auto: shm where all "
-           "are on one host, shm+gloo where some share one, else gloo, and nccl between GPUs)",
-           "backend")
+      .add(
+          "backend", backend,
+          "how workers exchange (shm: memory that the workers of one host share; shm+gloo: that within hosts "
+          "and gloo between them; mpi: for workers that mpirun starts; nccl: between GPUs; auto: shm where "
+          "all "
+          "are on one host, shm+gloo where some share one, else gloo, and nccl between GPUs)",
+          "backend")
       .takes("BACKEND")
       .one_of({"auto", "gloo", "shm", "shm+gloo", "mpi", "nccl"});
   fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")

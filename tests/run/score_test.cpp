@@ -17,7 +17,8 @@ TEST(Predict, RefusesPairsWithoutPromptsAndPromptsBesideData) {
   spec::ScoreSpec spec;
   spec.task = "rte";
   spec.pairs = {"a second text"};
-  EXPECT_NE(complaint_about(spec).find("--prompt-pair goes with --prompt"), std::string::npos) << complaint_about(spec);
+  EXPECT_NE(complaint_about(spec).find("--prompt-pair goes with --prompt"), std::string::npos)
+      << complaint_about(spec);
   spec.prompts = {"a text"};
   spec.data = "dev.tsv";
   EXPECT_NE(complaint_about(spec).find("exclude each other"), std::string::npos) << complaint_about(spec);
@@ -34,8 +35,9 @@ TEST(Predict, SaysWhenARunHasNotFinished) {
   spec.prompts = {"a text"};
   spec.pairs = {"another"};
   spec.model = folder.path().string();
-  EXPECT_NE(complaint_about(spec).find("has not finished and has no model yet; continue it with train --resume"),
-            std::string::npos)
+  EXPECT_NE(
+      complaint_about(spec).find("has not finished and has no model yet; continue it with train --resume"),
+      std::string::npos)
       << complaint_about(spec);
 }
 

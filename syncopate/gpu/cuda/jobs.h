@@ -180,7 +180,7 @@ struct SumJob {
 /// A piece of the flat arrays: elements of one entry, which decays or does not.
 struct Piece {
   int64_t begin = 0;
-  int64_t half = 0;  ///< where its entry's copy in half precision begins
+  int64_t half = 0;   ///< where its entry's copy in half precision begins
   int32_t first = 0;  ///< element of its entry
   int32_t count = 0;
   int32_t decays = 0;

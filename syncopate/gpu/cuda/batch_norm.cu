@@ -160,22 +160,24 @@ __device__ Eight grad_of_x(const GradLines& lines, const Eight& grad, const Eigh
 
 // --- Weights of convolutions -------------------------------------------------------------------------------------
 
-constexpr int kTile = 64;  // channels
-
-/// grad [outputs, channels, pixels] += laid [outputs, pixels, all channels], a block for an output and kTile channels.
-__global__ void add_laid_kernel(LaidGradJob job) {
-  extern __shared__ float tile[];  // [pixels, kTile + 1]
-  const int64_t output = blockIdx.x, first = static_cast<int64_t>(blockIdx.y) * kTile;
-  const int channels = static_cast<int>(min(job.channels - first, int64_t{kTile})), pixels = job.pixels;
+/// grad [outputs, channels, pixels] += laid [outputs, pixels, all channels], a block for an output and 1 << shift
+/// channels.
+__global__ void add_laid_kernel(LaidGradJob job, int shift) {
+  extern __shared__ float tile[];  // [pixels, (1 << shift) + 1]
+  const int wide = 1 << shift;
+  const int64_t output = blockIdx.x, first = static_cast<int64_t>(blockIdx.y) * wide;
+  const int channels = static_cast<int>(min(job.channels - first, int64_t{wide})), pixels = job.pixels;
   const auto* const laid = static_cast<const __nv_bfloat16*>(job.laid) + output * pixels * job.laid_channels + first;
-  for (int i = static_cast<int>(threadIdx.x); i < pixels * kTile; i += blockDim.x) {
-    const int pixel = i / kTile, channel = i % kTile;
-    if (channel < channels) tile[pixel * (kTile + 1) + channel] = __bfloat162float(laid[pixel * job.laid_channels + channel]);
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < pixels << shift; i += blockDim.x) {
+    const int pixel = i >> shift, channel = i & (wide - 1);
+    if (channel < channels) tile[pixel * (wide + 1) + channel] = __bfloat162float(laid[pixel * job.laid_channels + channel]);
   }
   __syncthreads();
   float* const grad = job.grad + (output * job.channels + first) * pixels;
+#pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < channels * pixels; i += blockDim.x)
-    grad[i] += tile[i % pixels * (kTile + 1) + i / pixels];
+    grad[i] += tile[i % pixels * (wide + 1) + i / pixels];
 }
 
 // --- Few values a channel: a block for eight channels -----------------------------------------------------------
@@ -456,9 +458,10 @@ bool few(int64_t rows) { return rows <= kTall * kKept; }
 }  // namespace
 
 void launch(const LaidGradJob& job, void* stream) {
-  const dim3 blocks(static_cast<unsigned>(job.outputs), static_cast<unsigned>((job.channels + kTile - 1) / kTile));
-  const size_t room = static_cast<size_t>(job.pixels) * (kTile + 1) * sizeof(float);
-  add_laid_kernel<<<blocks, kThreads, room, static_cast<cudaStream_t>(stream)>>>(job);
+  const int shift = job.channels <= 64 || job.pixels > 25 ? 6 : job.channels <= 128 ? 7 : 8;  // of what fits
+  const dim3 blocks(static_cast<unsigned>(job.outputs), static_cast<unsigned>((job.channels - 1) / (1 << shift) + 1));
+  const size_t room = static_cast<size_t>(job.pixels) * ((1u << shift) + 1) * sizeof(float);
+  add_laid_kernel<<<blocks, kThreads, room, static_cast<cudaStream_t>(stream)>>>(job, shift);
 }
 
 int norm_passes(int64_t rows, int64_t channels) {

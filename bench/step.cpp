@@ -18,10 +18,12 @@
 #include "syncopate/comm/metered.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/nn/layers/initialize.h"
+#include "syncopate/nn/layers/product.h"
 #include "syncopate/nn/resnet/resnet.h"
 #include "syncopate/parallel/step_runner.h"
 #include "syncopate/run/assemble.h"
 #include "syncopate/run/compute.h"
+#include "syncopate/run/device.h"
 #include "syncopate/run/launch.h"
 #include "syncopate/run/world.h"
 
@@ -29,7 +31,7 @@ namespace syncopate::bench {
 namespace {
 
 struct Options {
-  std::string mode = "ddp", model = "bert-mini";
+  std::string mode = "ddp", model = "bert-mini", precision = "fp32";
   int workers = 2, threads = 1;
   int64_t vocab = 30522, batch = 8, length = 128, channels = 3, side = 32, steps = 20, warmup = 3;
   double dropout = 0.1;
@@ -111,13 +113,14 @@ double mean(const std::vector<double>& values) {
 }
 
 /// Milliseconds of a step's large matrix products, forward and backward, measured by themselves.
-double products_ms(const Options& options, const nn::BertConfig& config) {
-  const auto cost = [](int64_t rows, int64_t in, int64_t out) {
+double products_ms(const Options& options, const nn::BertConfig& config, tensor::Precision precision) {
+  const auto cost = [precision](int64_t rows, int64_t in, int64_t out) {
     const at::Tensor x = at::randn({rows, in}), w = at::randn({out, in}), g = at::randn({rows, out});
     std::vector<double> times;
     for (int i = 0; i < 9; ++i) {
       const Stopwatch watch;
-      const at::Tensor y = x.mm(w.t()), dx = g.mm(w), dw = g.t().mm(x);
+      const at::Tensor y = nn::product(x, w.t(), precision), dx = nn::product(g, w, precision),
+                       dw = nn::product(g.t(), x, precision);
       times.push_back(watch.seconds());
     }
     return 1e3 * median(times);
@@ -167,7 +170,10 @@ int work(const Options& options) {
   tasks::TaskSetup setup;
   setup.model = make_model(options);
   setup.train = std::make_shared<NoData>();
+  const run::PrecisionChoice precision =
+      run::agree_on_precision(tensor::parse_precision(options.precision), c10::kCPU, *setup.model, group);
   run::AssemblyOptions parts;
+  parts.precision = precision.used;
   if (options.mode == "reducer") {
     parts.strategy = [](comm::Group& ranks) {
       const char* const store = ::getenv("BENCH_STORE");
@@ -206,13 +212,14 @@ int work(const Options& options) {
   group.all_reduce(worst, comm::Op::kMax).wait();
   // While the other ranks do the same: one core each.
   const bool classifier = !of_images(options) && !of_masked_words(options);
-  const double products = classifier ? products_ms(options, config_of(options)) : 0;
+  const double products = classifier ? products_ms(options, config_of(options), precision.used) : 0;
   if (group.rank() == 0) {
     const double ms = worst[0].item<double>(), apply = worst[2].item<double>(),
                  wait = worst[3].item<double>();
     const nlohmann::ordered_json result{
         {"mode", options.mode},
         {"model", options.model},
+        {"precision", tensor::name_of(precision.used)},
         {"workers", group.size()},
         {"batch", options.batch},
         {"seq", options.length},
@@ -243,6 +250,7 @@ int run_bench(int argc, char** argv) {
   app.add_option("--side", options.side)->capture_default_str();
   app.add_option("--workers", options.workers)->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
+  app.add_option("--precision", options.precision, "fp32 or bf16, where that pays")->capture_default_str();
   app.add_option("--vocab", options.vocab)->capture_default_str();
   app.add_option("--batch", options.batch)->capture_default_str();
   app.add_option("--seq", options.length)->capture_default_str();

@@ -328,7 +328,7 @@ SessionParts::SessionParts(std::shared_ptr<nn::Model> of, World& world, const Se
       strategy(make_strategy(options, workers, world.group(), free)),
       runner(replica, engine, *strategy, parallel::Mesh::of_replicas(workers)) {
   const run::PrecisionChoice choice =
-      run::agree_on_precision(precision_of(options), params.values.device(), workers);
+      run::agree_on_precision(precision_of(options), params.values.device(), *model, workers);
   replica.precision = choice.used;
   note = choice.note;
   if (replica.precision == tensor::Precision::kFp16) replica.loss_scale = &loss_scale;

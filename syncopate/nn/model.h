@@ -79,6 +79,9 @@ class Model {
   /// The rows of those tables that `batch` reads.
   virtual std::vector<tensor::RowUse> rows_used(const Batch&) const { return {}; }
 
+  /// Its large products are those of layers/product.h: on a CPU they can be in bf16 whatever libtorch does.
+  virtual bool own_products() const { return false; }
+
   /// The forward pass talks to other ranks: every rank must run it and the backward pass, on an empty batch
   /// too.
   virtual bool every_rank_computes() const { return false; }

@@ -46,6 +46,7 @@ class StageModel final : public Model {
   int64_t count(const Batch& batch) const override { return whole_.count(batch); }  ///< any stage can tell
   std::vector<at::Tensor> row_tables() const override;                              ///< in the range
   std::vector<tensor::RowUse> rows_used(const Batch& batch) const override;
+  bool own_products() const override { return whole_.own_products(); }
   bool every_rank_computes() const override { return whole_.every_rank_computes(); }
 
  private:

@@ -15,44 +15,55 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/broadcast_text.h"
+#include "syncopate/nn/kernels/kernels.h"
+#include "syncopate/nn/layers/product.h"
 #include "syncopate/run/compute.h"
 
 namespace syncopate::run {
 namespace {
 
-/// Whether this CPU has instructions for products of this type, and this libtorch can be trusted with them.
-bool has_instructions(tensor::Precision precision) {
-#if defined(__x86_64__) && TORCH_VERSION_MAJOR >= 2
-  if (precision == tensor::Precision::kBf16) {
-    // The compiler's names for amx-bf16 came with GCC 13.
-    return __builtin_cpu_supports("avx512bf16");
-  }
-#endif
-  // Debian's oneDNN (libtorch 1.13) dies on AMX and is slower than fp32 with AVX-512's bf16; fp16 is
-  // emulated.
-  (void)precision;
-  return false;
+/// Who multiplies in half precision on a CPU.
+enum class Multiplier { kOurs, kLibtorch };
+
+Multiplier multiplier_of(const nn::Model& model) {
+  return model.own_products() ? Multiplier::kOurs : Multiplier::kLibtorch;
 }
 
-double product_seconds(const at::Tensor& a) {
+/// Whether this CPU has instructions for products of this type, and whoever multiplies can be trusted with
+/// them.
+bool has_instructions(tensor::Precision precision, Multiplier by) {
+  if (precision != tensor::Precision::kBf16) return false;  // fp16 is emulated
+  if (by == Multiplier::kOurs) return nn::kernels::kernels().half;
+#if defined(__x86_64__) && TORCH_VERSION_MAJOR >= 2
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  // Debian's oneDNN (libtorch 1.13) dies on AMX and is slower than fp32 with AVX-512's bf16.
+  return false;
+#endif
+}
+
+/// Seconds of a product of two equal matrices.
+double product_seconds(const at::Tensor& a, tensor::Precision ours) {
   const Stopwatch watch;
-  at::mm(a, a);
+  nn::product(a, a, ours);
   return watch.seconds();
 }
 
-PrecisionTrial try_out(tensor::Precision precision, c10::Device device) {
+PrecisionTrial try_out(tensor::Precision precision, c10::Device device, Multiplier by) {
   if (!device.is_cpu()) return {.cpu = describe(device), .usable = true, .half = 0, .whole = 1};
-  PrecisionTrial trial{.cpu = cpu_name(), .usable = has_instructions(precision)};
+  PrecisionTrial trial{.cpu = cpu_name(), .usable = has_instructions(precision, by)};
   if (!trial.usable) return trial;
-  const at::Tensor whole = at::ones({512, 512}, at::kFloat);
-  const at::Tensor half = whole.to(precision == tensor::Precision::kBf16 ? at::kBFloat16 : at::kHalf);
-  product_seconds(whole);
-  product_seconds(half);
+  constexpr auto kFp32 = tensor::Precision::kFp32;
+  const bool ours = by == Multiplier::kOurs;
+  const at::Tensor whole = at::ones({512, 512}, at::kFloat), half = ours ? whole : whole.to(at::kBFloat16);
+  const tensor::Precision half_by = ours ? precision : kFp32;
+  product_seconds(whole, kFp32);
+  product_seconds(half, half_by);
   trial.whole = trial.half = std::numeric_limits<double>::infinity();
   // In turns, and the shortest: whatever else runs here makes some longer, and none shorter.
   for (int i = 0; i < 8; ++i) {
-    trial.whole = std::min(trial.whole, product_seconds(whole));
-    trial.half = std::min(trial.half, product_seconds(half));
+    trial.whole = std::min(trial.whole, product_seconds(whole, kFp32));
+    trial.half = std::min(trial.half, product_seconds(half, half_by));
   }
   return trial;
 }
@@ -123,18 +134,19 @@ PrecisionChoice judge(tensor::Precision asked, const std::vector<PrecisionTrial>
   return {asked, ""};
 }
 
-PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device) {
+PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device, const nn::Model& model) {
   if (asked == tensor::Precision::kFp32) return {asked, ""};
-  return judge(asked, {try_out(asked, device)});
+  return judge(asked, {try_out(asked, device, multiplier_of(model))});
 }
 
 void move_buffers(nn::Model& model, c10::Device device) {
   for (const auto& [name, buffer] : model.buffers()) at::Tensor(buffer).set_data(buffer.to(device));
 }
 
-PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, comm::Group& group) {
+PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, const nn::Model& model,
+                                   comm::Group& group) {
   if (asked == tensor::Precision::kFp32) return {asked, ""};
-  const PrecisionTrial mine = try_out(asked, device);
+  const PrecisionTrial mine = try_out(asked, device, multiplier_of(model));
   const std::string told = nlohmann::json{mine.cpu, mine.usable, mine.half, mine.whole}.dump();
   std::vector<PrecisionTrial> all;
   for (int rank = 0; rank < group.size(); ++rank) {

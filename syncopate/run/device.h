@@ -29,7 +29,7 @@ struct PrecisionChoice {
 /// What a rank found out about half precision on its CPU.
 struct PrecisionTrial {
   std::string cpu;      ///< its name
-  bool usable = false;  ///< it has the instructions, and this libtorch can be trusted with them
+  bool usable = false;  ///< it has the instructions, and what computes with them can be trusted
   double half = 0,
          whole = 0;  ///< seconds of a product in half precision and in fp32, the shortest of several
 };
@@ -40,11 +40,13 @@ struct PrecisionTrial {
 PrecisionChoice judge(tensor::Precision asked, const std::vector<PrecisionTrial>& trials);
 
 /// On a CPU half precision is used only where a trial shows that products in it are faster than in fp32:
-/// without the instructions they are emulated (a hundred times slower), and some libraries die on them.
-PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device);
+/// without the instructions they are emulated (a hundred times slower), and some libraries die on them. The
+/// products tried are those that `model` makes: ours or libtorch's.
+PrecisionChoice choose_precision(tensor::Precision asked, c10::Device device, const nn::Model& model);
 
 /// The same for all ranks: all use half precision or none. Collective; `asked` is alike on all.
-PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, comm::Group& group);
+PrecisionChoice agree_on_precision(tensor::Precision asked, c10::Device device, const nn::Model& model,
+                                   comm::Group& group);
 
 /// Moves parameters and buffers of a model that is not trained; FlatParams moves the parameters of one that
 /// is.

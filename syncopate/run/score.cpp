@@ -76,7 +76,7 @@ Prepared prepare(spec::ScoreSpec spec, bool predict, comm::Group* stages) {
   if (spec.best < 1) throw ConfigError("--best must be 1 or more, got {}", spec.best);
   if (spec.threads < 0) throw ConfigError("--threads must be 1 or more, got {}", spec.threads);
   const at::Device device = parse_device(spec.device);
-  const PrecisionChoice precision = choose_precision(tensor::parse_precision(spec.precision), device);
+  const tensor::Precision asked = tensor::parse_precision(spec.precision);
   set_up_compute(spec.threads > 0
                      ? static_cast<int>(spec.threads)
                      : default_threads(stages != nullptr ? comm::ranks_on_this_machine(*stages) : 1));
@@ -86,8 +86,9 @@ Prepared prepare(spec::ScoreSpec spec, bool predict, comm::Group* stages) {
                     spec.model);
   }
   Prepared prepared{.scoring = tasks::family_of(spec.task).score(spec, predict),
-                    .options = {.batch_size = spec.batch_size > 0 ? spec.batch_size : family.eval_batch,
-                                .precision = precision.used}};
+                    .options = {.batch_size = spec.batch_size > 0 ? spec.batch_size : family.eval_batch}};
+  const PrecisionChoice precision = choose_precision(asked, device, *prepared.scoring.model);
+  prepared.options.precision = precision.used;
   if (stages != nullptr) {
     if (!prepared.scoring.test)
       throw ConfigError("texts are continued by a whole model, not by stages; leave --stages out");

@@ -324,7 +324,8 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
   tasks::TaskSetup setup = tasks::family_of(spec.task.name).make(alone(spec, asked, options.rank), group);
   setup.test = setup.validation = nullptr;
   const at::Device device = parse_device(spec.compute.device);
-  const PrecisionChoice precision = choose_precision(tensor::parse_precision(spec.compute.precision), device);
+  const PrecisionChoice precision =
+      choose_precision(tensor::parse_precision(spec.compute.precision), device, *setup.model);
   sim::Profile profile{.task = spec.task.name,
                        .model = spec.model.init_from.empty() ? spec.model.name : spec.model.init_from,
                        .optimizer = spec.optim.name,

@@ -162,7 +162,7 @@ class Worker {
     comm::agree(group, description(setup), "");
     const at::Device device = parse_device(spec_.compute.device, world_.local_rank);
     const PrecisionChoice precision =
-        agree_on_precision(tensor::parse_precision(spec_.compute.precision), device, group);
+        agree_on_precision(tensor::parse_precision(spec_.compute.precision), device, *setup.model, group);
     if (!precision.note.empty()) setup.notes.push_back(precision.note);
     compute_.device = describe(device);
     compute_.precision = tensor::name_of(precision.used);

@@ -29,6 +29,10 @@ void set_type(c10::DeviceType device, at::ScalarType type) {
 }
 #endif
 
+bool libtorch_casts(c10::DeviceType device) { return device != c10::kCPU || TORCH_VERSION_MAJOR >= 2; }
+
+thread_local Precision precision_of_cpu = Precision::kFp32;
+
 }  // namespace
 
 const std::vector<std::string>& precision_names() {
@@ -45,11 +49,14 @@ Precision parse_precision(const std::string& name) {
 
 const std::string& name_of(Precision precision) { return precision_names()[static_cast<size_t>(precision)]; }
 
-bool casts_on_cpu() { return enabled(c10::kCPU); }
+Precision cpu_precision() { return precision_of_cpu; }
 
 Autocast::Autocast(Precision precision, c10::Device device)
     : active_(precision != Precision::kFp32), device_(device.type()) {
   if (!active_) return;
+  cpu_before_ = precision_of_cpu;
+  if (device_ == c10::kCPU) precision_of_cpu = precision;
+  if (!libtorch_casts(device_)) return;
   was_enabled_ = enabled(device_);
   set_type(device_, precision == Precision::kBf16 ? at::kBFloat16 : at::kHalf);
   at::autocast::increment_nesting();
@@ -58,6 +65,8 @@ Autocast::Autocast(Precision precision, c10::Device device)
 
 Autocast::~Autocast() {
   if (!active_) return;
+  precision_of_cpu = cpu_before_;
+  if (!libtorch_casts(device_)) return;
   // Weights cast once are kept for the region: after it they change.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   enable(device_, was_enabled_);

@@ -33,6 +33,7 @@ class Bert : public Model {
   void stand_in_for_tied(std::vector<at::Tensor> tensors) override;
   void set_mode(Mode mode) override { mode_ = mode; }
   int depth() const override { return static_cast<int>(config_.layers) + 2; }
+  bool own_products() const override { return !plain_; }
   at::Tensor empty_hidden(const Batch& batch, int layer) const override;  ///< [B, L, D]
   /// The word embeddings, unless a decoder is tied to them or they are on a device where rows are not worth
   /// the bookkeeping.

@@ -8,6 +8,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/nn/layers/cross_entropy.h"
 #include "syncopate/nn/layers/initialize.h"
+#include "syncopate/nn/layers/product.h"
 
 namespace syncopate::nn {
 namespace {
@@ -77,10 +78,10 @@ std::vector<tensor::NamedTensor> BertMaskedLm::head_parameters() const {
 at::Tensor BertMaskedLm::head(const at::Tensor& hidden, const Batch& batch) const {
   const at::Tensor rows_MD = (whole_last_layer() ? masked_rows(hidden, batch) : hidden).squeeze(0);
   const at::Tensor active_MD =
-      at::gelu(at::linear(rows_MD, transform_.weight, transform_.bias), gelu_kind(config().activation));
+      at::gelu(project(rows_MD, transform_.weight, transform_.bias), gelu_kind(config().activation));
   const at::Tensor normed_MD =
       at::layer_norm(active_MD, {config().hidden}, norm_.weight, norm_.bias, config().layer_norm_eps);
-  return at::linear(normed_MD, word_table(), bias_V_);
+  return project(normed_MD, word_table(), bias_V_);
 }
 
 Loss BertMaskedLm::loss(const at::Tensor& logits, const Batch& batch) const {

@@ -12,6 +12,7 @@
 #include "syncopate/nn/layers/drop.h"
 #include "syncopate/nn/layers/head_loss.h"
 #include "syncopate/nn/layers/initialize.h"
+#include "syncopate/nn/layers/product.h"
 
 namespace syncopate::nn {
 namespace {
@@ -23,11 +24,6 @@ constexpr const char* kWordTable = "transformer.wte.weight";
 
 /// Weights are [in, out], as Hugging Face keeps GPT-2's.
 LinearParams input_first(int64_t in, int64_t out) { return {parameter({in, out}), parameter({out})}; }
-
-at::Tensor linear(const at::Tensor& x_BLI, const LinearParams& params) {
-  const at::Tensor out_NO = at::addmm(params.bias, x_BLI.reshape({-1, x_BLI.size(2)}), params.weight);
-  return out_NO.view({x_BLI.size(0), x_BLI.size(1), params.weight.size(1)});
-}
 
 }  // namespace
 
@@ -126,17 +122,20 @@ at::Tensor Gpt::run_block(int64_t number, const at::Tensor& x_BLD, const at::Ten
   const auto norm = [&](const at::Tensor& x, const NormParams& params) {
     return at::layer_norm(x, {config_.hidden}, params.weight, params.bias, config_.layer_norm_eps);
   };
+  const auto apply = [](const LinearParams& params, const at::Tensor& x) {
+    return project_input_first(x, params.weight, params.bias);
+  };
   const auto join = [&](const at::Tensor& residual, const at::Tensor& x, const Noise& drawn) {
     return plain_ ? residual + apply_noise(x, drawn) : add_dropped(residual, x, drawn);
   };
-  const at::Tensor qkv_BLE = linear(norm(x_BLD, block.norm_1), block.qkv);
+  const at::Tensor qkv_BLE = apply(block.qkv, norm(x_BLD, block.norm_1));
   const at::Tensor context_BLD = causal_attention(
       qkv_BLE, mask_BL,
       {.heads = config_.heads, .noise = options.probs_noise, .causal = causal_, .plain = plain_});
-  const at::Tensor y_BLD = join(x_BLD, linear(context_BLD, block.attended), options.attended_noise);
-  const at::Tensor up_BLF = linear(norm(y_BLD, block.norm_2), block.up);
+  const at::Tensor y_BLD = join(x_BLD, apply(block.attended, context_BLD), options.attended_noise);
+  const at::Tensor up_BLF = apply(block.up, norm(y_BLD, block.norm_2));
   const at::Tensor active_BLF = at::gelu(up_BLF, gelu_kind(config_.activation));
-  return join(y_BLD, linear(active_BLF, block.down), options.fed_noise);
+  return join(y_BLD, apply(block.down, active_BLF), options.fed_noise);
 }
 
 at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range) {
@@ -156,7 +155,7 @@ at::Tensor Gpt::forward(at::Tensor hidden, const Batch& batch, LayerRange range)
                    ? on_gpu::norm(last_norm_, hidden, config_.layer_norm_eps)
                    : at::layer_norm(hidden, {config_.hidden}, last_norm_.weight, last_norm_.bias,
                                     config_.layer_norm_eps);
-      if (!loss_makes_logits()) hidden = at::linear(hidden, head_table());
+      if (!loss_makes_logits()) hidden = project(hidden, head_table(), {});
     }
   }
   return hidden;

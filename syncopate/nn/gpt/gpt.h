@@ -36,6 +36,7 @@ class Gpt final : public Model {
   void stand_in_for_tied(std::vector<at::Tensor> tensors) override;
   void set_mode(Mode mode) override { mode_ = mode; }
   int depth() const override { return static_cast<int>(config_.layers) + 2; }
+  bool own_products() const override { return true; }
   at::Tensor empty_hidden(const Batch& batch, int layer) const override;  ///< [B, L, D]
   int64_t count(const Batch& batch) const override;
   /// Logits [B, L, V] after the last layer, except in training: there the last layer gives its hidden state

@@ -1,15 +1,61 @@
 #pragma once
 
-#include "syncopate/nn/kernels/product.h"
+#include "syncopate/nn/kernels/half_product.h"
 
 // Attention one head at a time, in blocks of queries whose scores stay in the cache.
 namespace syncopate::nn::kernels::SYNCOPATE_ISA {
 
 static constexpr int64_t kQueryBlock = 64;
 
-/// Scratch: keys or values transposed, and two blocks of scores.
-static int64_t attention_scratch(const AttentionJob& job) {
+/// Keys or values transposed, and two blocks of scores.
+SYNCOPATE_INLINE int64_t whole_scratch(const AttentionJob& job) {
   return job.length * job.head_width + 2 * kQueryBlock * job.length;
+}
+
+/// And what products in bf16 need.
+static int64_t attention_scratch(const AttentionJob& job) {
+  if (!job.half) return whole_scratch(job);
+  const int64_t L = job.length, d = job.head_width;
+  const int64_t sizes[] = {half_room(kQueryBlock, L, d), half_room(kQueryBlock, d, L),
+                           half_room(L, d, kQueryBlock)};
+  int64_t most = 0;
+  for (const int64_t size : sizes) most = size > most ? size : most;
+  return whole_scratch(job) + 16 + most / 2;
+}
+
+/// The products of one head: in bf16 where that is asked for and there is enough to multiply.
+class Products {
+ public:
+  Products(const AttentionJob& job, int64_t queries, float* scratch) {
+    if (!job.half || queries < kBlock) return;
+    const uint64_t end = reinterpret_cast<uint64_t>(scratch + whole_scratch(job));
+    room_ = reinterpret_cast<uint16_t*>((end + 63) / 64 * 64);
+  }
+
+  bool half() const { return room_ != nullptr; }
+  void operator()(const Product& product) const {
+    if (half()) {
+      multiply_in_half(product, room_);
+    } else {
+      multiply(product);
+    }
+  }
+
+ private:
+  uint16_t* room_ = nullptr;
+};
+
+/// The transpose of rows that lie `row` apart: a copy in `turned`, unless products take it as it is.
+struct Turned {
+  const float* data;
+  int64_t row, column;
+};
+
+SYNCOPATE_INLINE Turned turn_rows(const Products& products, const float* rows, int64_t row, int64_t count,
+                                  int64_t width, float* turned) {
+  if (products.half()) return {rows, 1, row};
+  transpose(rows, row, count, width, turned);
+  return {turned, count, 1};
 }
 
 /// Where one head's rows begin, and how many there are.
@@ -87,17 +133,18 @@ static void softmax_row(const AttentionJob& job, const Head& head, int64_t query
 
 static void attention(const AttentionJob& job, int64_t first, int64_t last, float* scratch) {
   const int64_t d = job.head_width;
-  float* turned = scratch;
   const auto softmax = job.noise.drop_below > 0 ? softmax_row<true> : softmax_row<false>;
   for (int64_t number = first; number < last; ++number) {
     const Head head = head_of(job, number);
     const int64_t L = head.length;
     float* scores = scratch + L * d;
-    transpose(head.k, job.kv_stride, L, d, turned);
+    const Products products(job, head.queries, scratch);
+    const Turned keys = turn_rows(products, head.k, job.kv_stride, L, d, scratch);
     for (int64_t start = 0; start < head.queries; start += kQueryBlock) {
       const int64_t rows = head.queries - start < kQueryBlock ? head.queries - start : kQueryBlock;
       const int64_t seen = seen_by(job, head, start + rows);
-      multiply({rows, seen, d, head.q + start * job.q_stride, job.q_stride, 1, turned, L, scores, L, false});
+      products({rows, seen, d, head.q + start * job.q_stride, job.q_stride, 1, keys.data, keys.row, scores, L,
+                false, keys.column});
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t query = start + i, own = seen_by(job, head, query + 1);
         float* probs = job.probs == nullptr ? nullptr : job.probs + head.probs_at + query * L;
@@ -109,7 +156,7 @@ static void attention(const AttentionJob& job, int64_t first, int64_t last, floa
       }
       const int64_t out_row = job.heads * d;
       float* out = job.context + head.context_at + start * out_row;
-      multiply({rows, d, seen, scores, L, 1, head.v, job.kv_stride, out, out_row, false});
+      products({rows, d, seen, scores, L, 1, head.v, job.kv_stride, out, out_row, false});
     }
   }
 }
@@ -140,7 +187,6 @@ static void softmax_grad_row(const AttentionJob& job, const Head& head, int64_t 
 
 static void attention_grad(const AttentionJob& job, int64_t first, int64_t last, float* scratch) {
   const int64_t d = job.head_width, out_row = job.heads * d;
-  float* turned = scratch;
   const bool noise = job.noise.drop_below > 0;
   const auto softmax_grad = noise ? softmax_grad_row<true> : softmax_grad_row<false>;
   for (int64_t number = first; number < last; ++number) {
@@ -148,7 +194,8 @@ static void attention_grad(const AttentionJob& job, int64_t first, int64_t last,
     const int64_t L = head.length;
     float* grads = scratch + L * d;
     float* dropped = grads + kQueryBlock * L;
-    transpose(head.v, job.kv_stride, L, d, turned);
+    const Products products(job, head.queries, scratch);
+    const Turned values = turn_rows(products, head.v, job.kv_stride, L, d, scratch);
     // When causal the last block comes first: it alone sees every position, so that the others only add.
     const int64_t blocks = (head.queries + kQueryBlock - 1) / kQueryBlock;
     for (int64_t turn = 0; turn < blocks; ++turn) {
@@ -157,17 +204,18 @@ static void attention_grad(const AttentionJob& job, int64_t first, int64_t last,
       const int64_t seen = seen_by(job, head, start + rows);
       const float* grad_out = job.grad_context + head.context_at + start * out_row;
       const float* probs = job.probs + head.probs_at + start * L;
-      multiply({rows, seen, d, grad_out, out_row, 1, turned, L, grads, L, false});
+      products(
+          {rows, seen, d, grad_out, out_row, 1, values.data, values.row, grads, L, false, values.column});
       for (int64_t i = 0; i < rows; ++i) {
         softmax_grad(job, head, start + i, seen, probs + i * L, grads + i * L, dropped + i * L);
       }
       const float* after_noise = noise ? dropped : probs;
       const bool more = turn > 0;
-      multiply({seen, d, rows, after_noise, 1, L, grad_out, out_row, job.grad_v + head.kv_at, job.kv_stride,
+      products({seen, d, rows, after_noise, 1, L, grad_out, out_row, job.grad_v + head.kv_at, job.kv_stride,
                 more});
-      multiply({rows, d, seen, grads, L, 1, head.k, job.kv_stride,
+      products({rows, d, seen, grads, L, 1, head.k, job.kv_stride,
                 job.grad_q + head.q_at + start * job.q_stride, job.q_stride, false});
-      multiply({seen, d, rows, grads, 1, L, head.q + start * job.q_stride, job.q_stride,
+      products({seen, d, rows, grads, 1, L, head.q + start * job.q_stride, job.q_stride,
                 job.grad_k + head.kv_at, job.kv_stride, more});
     }
   }

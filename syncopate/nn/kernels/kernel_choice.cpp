@@ -11,6 +11,8 @@ KernelChoice<Kernels>& choice() {
 #ifdef SYNCOPATE_X86_KERNELS
       {InstructionSet::kAvx2, &avx2::table},
       {InstructionSet::kAvx512, &avx512::table},
+      {InstructionSet::kAvx512Bf16, &avx512_bf16::table},
+      {InstructionSet::kAmx, &amx::table},
 #endif
   };
   return made;

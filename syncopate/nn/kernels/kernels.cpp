@@ -4,6 +4,7 @@
 #include "syncopate/nn/kernels/attention.h"
 #include "syncopate/nn/kernels/drop.h"
 #include "syncopate/nn/kernels/gelu.h"
+#include "syncopate/nn/kernels/half_product.h"
 #include "syncopate/nn/kernels/norm.h"
 
 #define SYNCOPATE_TEXT_OF(x) #x
@@ -24,6 +25,10 @@ const Kernels table = {
     attention_grad,
     add_rows,
     drop,
+    kHasHalf,
+    half_size,
+    half_pack,
+    half_multiply,
 };
 
 }  // namespace syncopate::nn::kernels::SYNCOPATE_ISA

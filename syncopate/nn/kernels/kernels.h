@@ -84,6 +84,7 @@ struct AttentionJob {
   const int64_t* starts = nullptr;  ///< [B + 1]: of positions; null: all have `length`
   const int64_t* areas = nullptr;   ///< [B + 1]: of queries times length, summed, for `probs`
   float scale = 1;
+  bool half = false;    ///< products in bf16
   bool causal = false;  ///< query l sees positions 0..l alone; needs queries == length
   NoiseJob noise;       ///< its rows: example * queries + query; each head has a noise of its own
   const float* q = nullptr;
@@ -109,6 +110,29 @@ struct DropJob {
   float* out = nullptr;             ///< may be one of the two
 };
 
+/// One side of a product in bf16: the rows of a or the columns of b, `depth` elements each. One of the steps
+/// is 1.
+struct HalfSide {
+  const float* data = nullptr;
+  int64_t count = 0;
+  int64_t depth = 0;
+  int64_t step = 0;        ///< from a row of a (or a column of b) to the next
+  int64_t depth_step = 0;  ///< from an element in it to the next
+};
+
+/// c [a.count, b.count] = start + a b, rounded to bf16 before it is multiplied and summed in fp32.
+struct HalfProductJob {
+  HalfSide a, b;
+  const uint16_t* packed_b = nullptr;  ///< all of b, by half_pack
+  const float* start = nullptr;        ///< null: zeros; c itself, to add to it; a bias, with start_row 0
+  int64_t start_row = 0;
+  float* c = nullptr;
+  int64_t c_row = 0;
+};
+
+/// Rows and columns of such a product are made in blocks of as many.
+inline constexpr int64_t kHalfBlock = 32;
+
 struct Kernels {
   const char* name;
   void (*norm)(const NormJob&, int64_t first, int64_t last);
@@ -124,6 +148,11 @@ struct Kernels {
   void (*attention_grad)(const AttentionJob&, int64_t first, int64_t last, float* scratch);
   void (*add_rows)(const float* matrix, int64_t width, int64_t first, int64_t last, float* sums);  ///< +=
   void (*drop)(const DropJob&, int64_t first, int64_t last);
+  bool half;  ///< whether there are instructions for products in bf16; without them the next three are slow
+  int64_t (*half_size)(int64_t count, int64_t depth);  ///< of a packed side, in elements; aligned to 64 bytes
+  void (*half_pack)(const HalfSide& b, int64_t first, int64_t last, uint16_t* packed);  ///< of all columns
+  void (*half_multiply)(const HalfProductJob&, int64_t first_row, int64_t last_row, int64_t first_column,
+                        int64_t last_column, uint16_t* scratch);  ///< half_size of these rows
 };
 
 // One table for each instruction set; cmake/kernels.cmake says which a build holds.
@@ -134,6 +163,12 @@ namespace avx2 {
 extern const Kernels table;
 }
 namespace avx512 {
+extern const Kernels table;
+}
+namespace avx512_bf16 {
+extern const Kernels table;
+}
+namespace amx {
 extern const Kernels table;
 }
 

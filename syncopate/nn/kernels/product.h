@@ -12,7 +12,8 @@ static constexpr int kTileRows = 6;  // with two registers across: 12 sums of 16
 #endif
 
 /// c [rows, columns] = a [rows, depth] b [depth, columns] (+ c). Element (i, k) of `a` is at i * a_row + k *
-/// a_column, so that it may be transposed; rows of b and c are contiguous.
+/// a_column, so that it may be transposed; rows of c are contiguous, and rows of b unless the product is in
+/// bf16.
 struct Product {
   int64_t rows, columns, depth;
   const float* a;
@@ -22,6 +23,7 @@ struct Product {
   float* c;
   int64_t c_row;
   bool add;
+  int64_t b_column = 1;
 };
 
 /// kRows rows and, in registers, kAcross columns of the result.

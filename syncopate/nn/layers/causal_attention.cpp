@@ -15,9 +15,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-kernels::AttentionJob attention_job(const at::Tensor& qkv_BLE, const CausalOptions& options) {
+kernels::AttentionJob attention_job(const at::Tensor& qkv_BLE, const CausalOptions& options,
+                                    tensor::Precision precision) {
   const int64_t L = qkv_BLE.size(1), D = qkv_BLE.size(2) / 3;
-  kernels::AttentionJob job = fast::attention_shape(options.heads, D, L, L, options.noise);
+  kernels::AttentionJob job = fast::attention_shape(options.heads, D, L, L, options.noise, precision);
   job.causal = options.causal;
   job.q = qkv_BLE.data_ptr<float>();
   job.k = job.q + D;
@@ -30,7 +31,8 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& qkv_BLE, const float* mask_BL,
                             const CausalOptions& options, bool keep) {
     const int64_t B = qkv_BLE.size(0), L = qkv_BLE.size(1), D = qkv_BLE.size(2) / 3;
-    kernels::AttentionJob job = attention_job(qkv_BLE, options);
+    const tensor::Precision precision = tensor::cpu_precision();
+    kernels::AttentionJob job = attention_job(qkv_BLE, options, precision);
     const at::Tensor context_BLD = at::empty({B, L, D}, qkv_BLE.options());
     const at::Tensor probs = keep ? at::empty({B * options.heads * L, L}, qkv_BLE.options()) : at::Tensor();
     job.mask = mask_BL;
@@ -39,16 +41,18 @@ struct CausalAttention : torch::autograd::Function<CausalAttention> {
     fast::for_heads(B, job, kernels::kernels().attention);
     ctx->save_for_backward({qkv_BLE, probs});
     ctx->saved_data["options"] = fast::hold(options);
+    ctx->saved_data["precision"] = fast::hold(precision);
     return context_BLD;
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const variable_list saved = ctx->get_saved_variables();
     const auto& options = fast::held<CausalOptions>(ctx->saved_data["options"]);
+    const auto precision = fast::held<tensor::Precision>(ctx->saved_data["precision"]);
     const at::Tensor& qkv_BLE = saved[0];
     const int64_t D = qkv_BLE.size(2) / 3;
     const at::Tensor context_grad = grads[0].contiguous(), qkv_grad = at::empty_like(qkv_BLE);
-    kernels::AttentionJob job = attention_job(qkv_BLE, options);
+    kernels::AttentionJob job = attention_job(qkv_BLE, options, precision);
     job.probs = saved[1].data_ptr<float>();
     job.grad_context = context_grad.data_ptr<float>();
     job.grad_q = qkv_grad.data_ptr<float>();

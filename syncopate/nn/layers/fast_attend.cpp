@@ -4,6 +4,7 @@
 #include "syncopate/nn/layers/fast_layers.h"
 #include "syncopate/nn/layers/fast_norm.h"
 #include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/product.h"
 
 namespace syncopate::nn::fast {
 namespace {
@@ -54,9 +55,9 @@ struct Extent {
 };
 
 kernels::AttentionJob attention_job(const Projections& made, const Extent& extent,
-                                    const AttentionOptions& options) {
+                                    const AttentionOptions& options, tensor::Precision precision) {
   kernels::AttentionJob job =
-      attention_shape(options.heads, extent.D, extent.Q, extent.L, options.probs_noise);
+      attention_shape(options.heads, extent.D, extent.Q, extent.L, options.probs_noise, precision);
   if (extent.packing != nullptr) {
     job.starts = extent.packing->starts.data();
     job.areas = (extent.some() ? extent.packing->starts : extent.packing->areas).data();
@@ -81,16 +82,18 @@ struct Attend : torch::autograd::Function<Attend> {
     const int64_t D = extent.D;
     const at::Tensor x_ND = x_BLD.view({-1, D});
     const at::Tensor asked_MD = options.first_only ? extent.firsts(x_ND) : x_ND;
+    const tensor::Precision precision = tensor::cpu_precision();
     Projections made;
     if (options.first_only) {
-      made.q = at::addmm(query_bias_D, asked_MD, query_DD.t());
-      made.kv = at::addmm(at::cat({key_bias_D, value_bias_D}), x_ND, at::cat({key_DD, value_DD}).t());
+      made.q = product(query_bias_D, asked_MD, query_DD.t(), precision);
+      made.kv =
+          product(at::cat({key_bias_D, value_bias_D}), x_ND, at::cat({key_DD, value_DD}).t(), precision);
     } else {
-      made.q = at::addmm(at::cat({query_bias_D, key_bias_D, value_bias_D}), x_ND,
-                         at::cat({query_DD, key_DD, value_DD}).t());
+      made.q = product(at::cat({query_bias_D, key_bias_D, value_bias_D}), x_ND,
+                       at::cat({query_DD, key_DD, value_DD}).t(), precision);
       made.kv = made.q;
     }
-    kernels::AttentionJob job = attention_job(made, extent, options);
+    kernels::AttentionJob job = attention_job(made, extent, options, precision);
     const at::Tensor context_MD = at::empty({extent.asked(), D}, x_BLD.options());
     const at::Tensor probs =
         keep ? at::empty({extent.area() * options.heads}, x_BLD.options()) : at::Tensor();
@@ -99,13 +102,14 @@ struct Attend : torch::autograd::Function<Attend> {
     job.context = context_MD.data_ptr<float>();
     for_heads(extent.B, job, kernels::kernels().attention);
 
-    const at::Tensor sum_MD = at::mm(context_MD, output_DD.t());
+    const at::Tensor sum_MD = product(context_MD, output_DD.t(), precision);
     const Normed normed = norm_sum(sum_MD, output_bias_D, asked_MD, asked_MD.stride(0), weight_D, shift_D,
                                    options.eps, options.output_noise);
     ctx->save_for_backward({x_BLD, query_DD, key_DD, value_DD, output_DD, weight_D, made.q,
                             made.joined() ? at::Tensor() : made.kv, probs, context_MD, sum_MD,
                             normed.stats_N2});
     ctx->saved_data["options"] = hold(options);
+    ctx->saved_data["precision"] = hold(precision);
     return options.first_only ? normed.out_ND.unsqueeze(1) : normed.out_ND.view(x_BLD.sizes());
   }
 
@@ -116,18 +120,19 @@ struct Attend : torch::autograd::Function<Attend> {
     const at::Tensor &sum_MD = saved[10], &stats_M2 = saved[11];
     const Projections made = {saved[6], saved[7].defined() ? saved[7] : saved[6]};
     const auto& options = held<AttentionOptions>(ctx->saved_data["options"]);
+    const auto precision = held<tensor::Precision>(ctx->saved_data["precision"]);
     const Extent extent(x_BLD, options);
     const int64_t D = extent.D;
     const at::Tensor x_ND = x_BLD.view({-1, D});
 
     const NormSumGrads norm =
         norm_sum_grads(grads[0].contiguous(), sum_MD, stats_M2, weight_D, options.output_noise);
-    const at::Tensor output_grad = at::mm(norm.dense_ND.t(), context_MD);
-    const at::Tensor context_grad_MD = at::mm(norm.dense_ND, output_DD);
+    const at::Tensor output_grad = product(norm.dense_ND.t(), context_MD, precision);
+    const at::Tensor context_grad_MD = product(norm.dense_ND, output_DD, precision);
 
     const at::Tensor q_grad = at::empty_like(made.q);
     const Projections made_grad = {q_grad, made.joined() ? q_grad : at::empty_like(made.kv)};
-    kernels::AttentionJob job = attention_job(made, extent, options);
+    kernels::AttentionJob job = attention_job(made, extent, options, precision);
     job.probs = probs.data_ptr<float>();
     job.grad_context = context_grad_MD.data_ptr<float>();
     job.grad_q = const_cast<float*>(made_grad.q_data());
@@ -140,22 +145,24 @@ struct Attend : torch::autograd::Function<Attend> {
         kernels::kernels().add_rows(grad.data_ptr<float>(), grad.size(1), first, last, sums);
       });
     };
-    const at::Tensor kv_weight = at::mm(made_grad.kv.t(), x_ND), kv_bias = bias_of(made_grad.kv);
+    const at::Tensor kv_weight = product(made_grad.kv.t(), x_ND, precision), kv_bias = bias_of(made_grad.kv);
     const int64_t k_at = made.joined() ? D : 0;
     at::Tensor x_grad, query_grad, query_bias_grad;
     if (made.joined()) {
-      x_grad = norm.sum_ND.addmm_(made_grad.q, at::cat({query_DD, key_DD, value_DD}));
+      x_grad = norm.sum_ND;
+      add_product(x_grad, made_grad.q, at::cat({query_DD, key_DD, value_DD}), precision);
       query_grad = kv_weight.narrow(0, 0, D);
       query_bias_grad = kv_bias.narrow(0, 0, D);
     } else {
-      x_grad = at::mm(made_grad.kv, at::cat({key_DD, value_DD}));
-      const at::Tensor first_grad_BD = norm.sum_ND.addmm_(made_grad.q, query_DD);
+      x_grad = product(made_grad.kv, at::cat({key_DD, value_DD}), precision);
+      const at::Tensor first_grad_BD = norm.sum_ND;
+      add_product(first_grad_BD, made_grad.q, query_DD, precision);
       if (extent.packing != nullptr) {
         x_grad.index_add_(0, extent.packing->firsts_B, first_grad_BD);
       } else {
         extent.firsts(x_grad).add_(first_grad_BD);
       }
-      query_grad = at::mm(made_grad.q.t(), extent.firsts(x_ND));
+      query_grad = product(made_grad.q.t(), extent.firsts(x_ND), precision);
       query_bias_grad = bias_of(made_grad.q);
     }
     return {x_grad.view(x_BLD.sizes()),

@@ -4,6 +4,7 @@
 #include "syncopate/nn/layers/fast_layers.h"
 #include "syncopate/nn/layers/fast_norm.h"
 #include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/product.h"
 
 namespace syncopate::nn::fast {
 namespace {
@@ -31,17 +32,19 @@ struct FeedForward : torch::autograd::Function<FeedForward> {
                             const at::Tensor& shift_D, const FeedForwardOptions& options) {
     const int64_t D = x_BLD.size(2), F = up_FD.size(0);
     const at::Tensor x_ND = x_BLD.view({-1, D});
-    const at::Tensor up_NF = at::mm(x_ND, up_FD.t());
+    const tensor::Precision precision = tensor::cpu_precision();
+    const at::Tensor up_NF = product(x_ND, up_FD.t(), precision);
     const at::Tensor active_NF = at::empty_like(up_NF);
     kernels::GeluJob job = gelu_job(up_NF, up_bias_F, options);
     job.out = active_NF.data_ptr<float>();
     for_rows(up_NF.size(0), F,
              [&](int64_t first, int64_t last) { kernels::kernels().gelu(job, first, last); });
-    const at::Tensor sum_ND = at::mm(active_NF, down_DF.t());
+    const at::Tensor sum_ND = product(active_NF, down_DF.t(), precision);
     const Normed normed =
         norm_sum(sum_ND, down_bias_D, x_ND, D, weight_D, shift_D, options.eps, options.output_noise);
     ctx->save_for_backward({x_BLD, up_FD, up_bias_F, down_DF, weight_D, up_NF, sum_ND, normed.stats_N2});
     ctx->saved_data["options"] = hold(options);
+    ctx->saved_data["precision"] = hold(precision);
     return normed.out_ND.view(x_BLD.sizes());
   }
 
@@ -50,13 +53,14 @@ struct FeedForward : torch::autograd::Function<FeedForward> {
     const at::Tensor &x_BLD = saved[0], &up_FD = saved[1], &up_bias_F = saved[2], &down_DF = saved[3];
     const at::Tensor &weight_D = saved[4], &up_NF = saved[5], &sum_ND = saved[6], &stats_N2 = saved[7];
     const auto& options = held<FeedForwardOptions>(ctx->saved_data["options"]);
+    const auto precision = held<tensor::Precision>(ctx->saved_data["precision"]);
     const int64_t N = up_NF.size(0), F = up_NF.size(1);
     const at::Tensor x_ND = x_BLD.view({N, -1});
 
     const NormSumGrads norm =
         norm_sum_grads(grads[0].contiguous(), sum_ND, stats_N2, weight_D, options.output_noise);
     const at::Tensor grad_NF =
-        at::mm(norm.dense_ND, down_DF);  // of the activated, then of the product before it
+        product(norm.dense_ND, down_DF, precision);  // of the activated, then of the product before it
     const at::Tensor active_NF = at::empty_like(up_NF);
     kernels::GeluJob job = gelu_job(up_NF, up_bias_F, options);
     job.out = active_NF.data_ptr<float>();
@@ -64,11 +68,11 @@ struct FeedForward : torch::autograd::Function<FeedForward> {
     const at::Tensor up_bias_grad = sum_over_rows(N, F, [&](int64_t first, int64_t last, float* sums) {
       kernels::kernels().gelu_grad(job, first, last, sums);
     });
-    const at::Tensor down_grad = at::mm(norm.dense_ND.t(), active_NF);
-    const at::Tensor up_grad = at::mm(grad_NF.t(), x_ND);
+    const at::Tensor down_grad = product(norm.dense_ND.t(), active_NF, precision);
+    const at::Tensor up_grad = product(grad_NF.t(), x_ND, precision);
     // Without noise dense_ND and sum_ND are one tensor: it is added to last.
     at::Tensor x_grad_ND = norm.sum_ND;
-    x_grad_ND.addmm_(grad_NF, up_FD);
+    add_product(x_grad_ND, grad_NF, up_FD, precision);
     return {x_grad_ND.view(x_BLD.sizes()),
             up_grad,
             up_bias_grad,

@@ -7,12 +7,10 @@
 #include <cmath>
 #include <memory>
 
-#include "syncopate/tensor/precision.h"
-
 namespace syncopate::nn::fast {
 
 bool can_run(std::initializer_list<at::Tensor> tensors) {
-  if (tensor::casts_on_cpu()) return false;  // products between the kernels would come out in half precision
+  if (tensor::cpu_precision() == tensor::Precision::kFp16) return false;  // products in it are libtorch's
   return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     return tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous() &&
            tensor.numel() > 0;
@@ -44,13 +42,14 @@ at::Tensor sum_over_rows(int64_t rows, int64_t width,
 }
 
 kernels::AttentionJob attention_shape(int64_t heads, int64_t width, int64_t queries, int64_t length,
-                                      const Noise& noise) {
+                                      const Noise& noise, tensor::Precision precision) {
   kernels::AttentionJob job;
   job.heads = heads;
   job.head_width = width / heads;
   job.queries = queries;
   job.length = length;
   job.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(job.head_width)));
+  job.half = precision == tensor::Precision::kBf16;
   job.noise = noise_job(noise);
   return job;
 }

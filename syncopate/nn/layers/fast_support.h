@@ -10,11 +10,13 @@
 
 #include "syncopate/nn/kernels/kernels.h"
 #include "syncopate/nn/layers/noise.h"
+#include "syncopate/tensor/precision.h"
 
 // What the fast layers share.
 namespace syncopate::nn::fast {
 
-/// Whether our kernels can take them: fp32 on the CPU, contiguous, not empty.
+/// Whether our kernels can take them: fp32 on the CPU, contiguous, not empty. Products between the kernels
+/// may be in bf16 (product.h).
 bool can_run(std::initializer_list<at::Tensor> tensors);
 
 kernels::NoiseJob noise_job(const Noise& noise);  ///< valid while the noise is
@@ -30,7 +32,7 @@ at::Tensor sum_over_rows(int64_t rows, int64_t width,
 
 /// An attention of `width` columns over all heads, without its arrays.
 kernels::AttentionJob attention_shape(int64_t heads, int64_t width, int64_t queries, int64_t length,
-                                      const Noise& noise);
+                                      const Noise& noise, tensor::Precision precision);
 
 /// Runs one of the attention kernels over all heads of all examples, on several threads.
 void for_heads(int64_t examples, const kernels::AttentionJob& job,

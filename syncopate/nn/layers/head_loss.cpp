@@ -9,6 +9,7 @@
 #include "syncopate/gpu/graph.h"
 #include "syncopate/nn/layers/causal_block.h"
 #include "syncopate/nn/layers/cross_entropy.h"
+#include "syncopate/nn/layers/product.h"
 
 namespace syncopate::nn {
 namespace {
@@ -26,6 +27,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& hidden_ND, const at::Tensor& table_VD,
                             const at::Tensor& labels_N, bool keep) {
     // A table of more bits than the hidden state (under autocast) is rounded for the products alone.
+    const tensor::Precision precision = tensor::cpu_precision();
     const at::Tensor rounded_VD = table_VD.to(hidden_ND.scalar_type());
     const int64_t N = hidden_ND.size(0), step = rows_at_once(table_VD.size(0), hidden_ND.is_cpu());
     at::Tensor sum = at::zeros({}, hidden_ND.options().dtype(at::kFloat));
@@ -37,7 +39,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
       const at::Tensor asked_R = labels_N.narrow(0, begin, rows).ne(kNoLabel);
       const at::Tensor labels_R1 =
           labels_N.narrow(0, begin, rows).masked_fill(asked_R.logical_not(), 0).unsqueeze(1);
-      at::Tensor logits_RV = at::mm(part_RD, rounded_VD.t()).to(at::kFloat);
+      at::Tensor logits_RV = product(part_RD, rounded_VD.t(), precision).to(at::kFloat);
       const at::Tensor own_R = logits_RV.gather(1, labels_R1).squeeze(1);
       at::Tensor probs_RV = at::softmax(logits_RV, 1);
       // The log of the sum of exponents, from one element of the softmax that is not lost to rounding: the
@@ -49,9 +51,8 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
       probs_RV.scatter_add_(1, labels_R1, at::full_like(labels_R1, -1, probs_RV.options()));
       probs_RV.mul_(asked_R.to(at::kFloat).unsqueeze(1));
       const at::Tensor grad_RV = probs_RV.to(hidden_ND.scalar_type());
-      at::Tensor hidden_part = hidden_grad.narrow(0, begin, rows);
-      at::mm_out(hidden_part, grad_RV, rounded_VD);
-      table_grad.addmm_(grad_RV.t(), part_RD);
+      product_into(hidden_grad.narrow(0, begin, rows), grad_RV, rounded_VD, precision);
+      add_product(table_grad, grad_RV.t(), part_RD, precision);
     }
     ctx->save_for_backward({hidden_grad, keep ? table_grad.to(table_VD.scalar_type()) : table_grad});
     return sum;

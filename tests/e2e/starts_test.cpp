@@ -121,6 +121,13 @@ TEST_F(Starts, HalfPrecisionIsNotUsedWhereItIsSlower) {
   }
   trained("csv", "foil", {"--strategy", "single", "--lr", "1.01e-3"});
   EXPECT_NE(losses_of(folder_ / "foil"), losses_of(folder_ / "fp32"));
+  // Wherever this runs: kernels without instructions for bf16.
+  ::setenv("SYNCOPATE_KERNELS", "avx512", 1);
+  const CommandResult without = train("csv", "without", {"--strategy", "single", "--precision", "bf16"});
+  ::unsetenv("SYNCOPATE_KERNELS");
+  EXPECT_NE(without.err.find("bf16 products would be slower than fp32 on this CPU"), std::string::npos)
+      << without.err;
+  EXPECT_EQ(Json::parse(read_text(folder_ / "without" / "result.json"))["precision"], "fp32");
   expect_complaint(train("csv", "none", {"--precision", "fp8"}), 2, "fp8");
 }
 

@@ -84,6 +84,7 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   run::AssemblyOptions options;
   options.checkpoint = run.checkpoint;
   options.buffers = run.buffers;
+  options.precision = run.precision;
   if (!run.traces.empty()) options.trace = run.traces[static_cast<size_t>(rank)];
   options.around_engine = [&](std::unique_ptr<parallel::Engine> inner) {
     auto counting = std::make_unique<CountingEngine>(std::move(inner));

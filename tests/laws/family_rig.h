@@ -12,6 +12,7 @@
 #include "syncopate/record/record.h"
 #include "syncopate/spec/run_spec.h"
 #include "syncopate/tasks/setup.h"
+#include "syncopate/tensor/precision.h"
 
 namespace syncopate::test {
 
@@ -21,8 +22,9 @@ struct FamilyRun {
   spec::RunSpec spec;
   std::filesystem::path checkpoint{}, buffers{};
   bool resume = false;
-  int64_t stop_after = 0;                  ///< asks for an end in this step; 0: never
-  bool mean_of_means = false;              ///< the usual mistake: every worker's own mean counts the same
+  int64_t stop_after = 0;      ///< asks for an end in this step; 0: never
+  bool mean_of_means = false;  ///< the usual mistake: every worker's own mean counts the same
+  tensor::Precision precision = tensor::Precision::kFp32;  ///< also where a run would decline it
   std::vector<parallel::Trace*> traces{};  ///< by rank: where its steps are noted; empty: nowhere
 };
 

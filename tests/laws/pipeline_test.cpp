@@ -84,6 +84,21 @@ TEST_F(Pipeline, TiedTablesAreSummed) {
   }
 }
 
+TEST_F(Pipeline, StagesInBf16AreOneWorkerBitForBit) {
+  spec::RunSpec spec = spec_of("squad");
+  spec.train.steps = 3;
+  FamilyRun one = with_workers(spec, 1), two = staged(spec, 2);
+  one.spec.train.accumulate *= kMicroBatches;
+  const FamilyTrace whole = train(one);
+  one.precision = two.precision = tensor::Precision::kBf16;
+  const FamilyTrace half = train(one), cut = train(two);
+  EXPECT_EQ(half.losses, cut.losses);
+  EXPECT_TRUE(at::equal(half.whole, cut.whole));
+  EXPECT_EQ(half.eval.loss, cut.eval.loss);
+  EXPECT_NE(half.losses, whole.losses) << "the foil: in fp32";
+  EXPECT_LT(difference(whole.losses, half.losses), 0.02);
+}
+
 TEST_F(Pipeline, ThreeAndFourStages) {
   spec::RunSpec spec = spec_of("csv");
   spec.model.name = "bert-mini";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "syncopate/nn/kernels/kernels.h"
+
 namespace syncopate::run {
 namespace {
 
@@ -35,6 +37,29 @@ TEST(Precision, OneCpuWithoutTheInstructionsIsEnough) {
   EXPECT_EQ(mixed.used, kFp32);
   EXPECT_NE(mixed.note.find("slower than fp32 on Old Xeon with this libtorch"), std::string::npos);
   EXPECT_NE(judge(kBf16, {trial(0, 0, "Old Xeon", false)}).note.find("on this CPU"), std::string::npos);
+}
+
+struct Nothing : nn::Model {
+  using nn::Model::parameters;
+  std::vector<tensor::NamedTensor> parameters(nn::LayerRange) const override { return {}; }
+  void set_mode(nn::Mode) override {}
+  int depth() const override { return 1; }
+  at::Tensor forward(at::Tensor, const nn::Batch&, nn::LayerRange) override { return {}; }
+  nn::Loss loss(const at::Tensor&, const nn::Batch&) const override { return {}; }
+  bool own_products() const override { return true; }
+};
+
+TEST(Precision, OurProductsNeedTheirInstructions) {
+  const nn::kernels::Kernels& chosen = nn::kernels::kernels();
+  nn::kernels::use_kernels(*nn::kernels::supported_kernels().front());
+  const PrecisionChoice without = choose_precision(kBf16, c10::kCPU, Nothing());
+  EXPECT_EQ(without.used, kFp32);
+  EXPECT_NE(without.note.find("slower than fp32 on this CPU"), std::string::npos) << without.note;
+  nn::kernels::use_kernels(chosen);
+  // The foil is a CPU that has them; there it must be a trial that decides.
+  const PrecisionChoice here = choose_precision(kBf16, c10::kCPU, Nothing());
+  EXPECT_EQ(here.note.find("with this libtorch") != std::string::npos, !chosen.half) << here.note;
+  EXPECT_EQ(choose_precision(tensor::Precision::kFp16, c10::kCPU, Nothing()).used, kFp32);
 }
 
 }  // namespace

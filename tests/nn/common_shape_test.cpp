@@ -23,13 +23,13 @@ TEST(CommonLength, IsOneOfAFew) {
   }
 }
 
-struct Passes {
+struct ShapePasses {
   double loss = 0;
   at::Tensor grads;
   int64_t count = 0;
 };
 
-Passes passes(const test::SmallModel& small, const Batch& batch) {
+ShapePasses shape_passes(const test::SmallModel& small, const Batch& batch) {
   const auto model = small.make(1);
   model->set_mode({.training = true, .noise_key = 3});
   tensor::FlatParams params(model->parameters());
@@ -43,11 +43,12 @@ TEST(CommonShape, ChangesNeitherLossNorGradients) {
   for (const test::SmallModel& small : test::small_models()) {
     const Batch batch = small.batch(1);
     const Batch common = small.make(1)->in_common_shape(batch);
-    const Passes before = passes(small, batch), after = passes(small, common);
+    const ShapePasses before = shape_passes(small, batch), after = shape_passes(small, common);
     EXPECT_NEAR(after.loss, before.loss, 1e-5 * std::abs(before.loss)) << small.name;
     EXPECT_EQ(after.count, before.count) << small.name;
     EXPECT_TRUE(at::allclose(after.grads, before.grads, 1e-4, 1e-5)) << small.name;
-    EXPECT_FALSE(at::allclose(after.grads, passes(small, small.batch(2)).grads, 1e-4, 1e-5)) << small.name;
+    EXPECT_FALSE(at::allclose(after.grads, shape_passes(small, small.batch(2)).grads, 1e-4, 1e-5))
+        << small.name;
     if (batch.fields.count("input_ids") == 0 || !dynamic_cast<Bert*>(small.make(1).get())) continue;
     EXPECT_EQ(common.at("input_ids").size(1), 12) << small.name;  // as far as the model has positions
     if (batch.fields.count("masked") > 0) {

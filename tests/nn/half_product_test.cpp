@@ -50,7 +50,8 @@ TEST_F(HalfProduct, IsThatOfTheRoundedNumbers) {
   const at::Tensor none = at::zeros({1}, at::kDouble);
   for (const kernels::Kernels* set : kernels::supported_kernels()) {
     kernels::use_kernels(*set);
-    for (const auto& [M, N, K] : {Size{32, 32, 32}, {33, 47, 50}, {100, 40, 395}, {290, 65, 70}}) {
+    for (const auto& [M, N, K] :
+         {Size{32, 32, 32}, {33, 47, 50}, {100, 40, 395}, {290, 65, 70}, {32, 33, 5000}}) {
       for (int way = 0; way < 8; ++way) {
         const at::Tensor a = matrix(M, K, way & 1, way & 4), b = matrix(K, N, way & 2, way & 4);
         SCOPED_TRACE(fmt::format("{}: {} x {} x {}, way {}", set->name, M, N, K, way));

@@ -61,7 +61,20 @@ struct Pieces {
   }
 };
 
-void multiply(kernels::HalfProductJob job) {
+/// The sums over elements first..last-1 of the depth, added to those before.
+kernels::HalfProductJob part_of(kernels::HalfProductJob job, int64_t first, int64_t last) {
+  for (kernels::HalfSide* side : {&job.a, &job.b}) {
+    side->data += first * side->depth_step;
+    side->depth = last - first;
+  }
+  if (first > 0) {
+    job.start = job.c;
+    job.start_row = job.c_row;
+  }
+  return job;
+}
+
+void multiply_part(kernels::HalfProductJob job) {
   const kernels::Kernels& chosen = kernels::kernels();
   const auto room = [](int64_t elements) { return at::empty({elements}, at::kShort); };
   const auto memory_of = [](const at::Tensor& room_for) {
@@ -83,6 +96,12 @@ void multiply(kernels::HalfProductJob job) {
                            memory_of(scratch));
     }
   });
+}
+
+void multiply(const kernels::HalfProductJob& job) {
+  constexpr int64_t kDeepest = 4096;  // of more, not even one block's rows would stay in the cache
+  for (int64_t first = 0; first < job.a.depth; first += kDeepest)
+    multiply_part(part_of(job, first, std::min(job.a.depth, first + kDeepest)));
 }
 
 /// c = start + a b, where `start` is undefined, a bias [N] or c.

@@ -78,6 +78,8 @@ if(SYNCOPATE_JOIN)
   set_source_files_properties(${on_gpu} PROPERTIES UNITY_GROUP on_gpu)
   set_target_properties(room_nn PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endif()
+set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/tensor/parallel.cpp PROPERTIES
+  COMPILE_OPTIONS "${OpenMP_CXX_FLAGS}" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 if(SYNCOPATE_CUDA)
   target_include_directories(room_gpu SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 endif()
@@ -110,7 +112,7 @@ target_link_libraries(syncopate PUBLIC ${SYNCOPATE_FMT} nlohmann_json::nlohmann_
                                        PRIVATE $<BUILD_INTERFACE:room_settings> $<BUILD_INTERFACE:syncopate_torch>)
 target_link_libraries(syncopate INTERFACE $<BUILD_INTERFACE:syncopate_torch> $<BUILD_INTERFACE:syncopate_sanitizers>
                                           ${UTF8PROC_LIBRARY} ${ZLIB_LIBRARY} ${CRYPTO_LIBRARY} ${HTTPLIB_LIBRARY}
-                                          ${XLSXWRITER_LIBRARY} ${MPI_CXX_LIBRARIES}
+                                          ${XLSXWRITER_LIBRARY} ${MPI_CXX_LIBRARIES} ${OpenMP_CXX_LIBRARIES}
                                           ${CMAKE_DL_LIBS})
 if(SYNCOPATE_CUDA)
   target_link_libraries(syncopate INTERFACE ${TORCH_CUDA_LIBRARIES} ${CUDART_LIBRARY} ${CMAKE_DL_LIBS} rt)

@@ -21,6 +21,9 @@ find_library(ZLIB_LIBRARY NAMES z libz.so.1 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQ
 find_path(CRYPTO_INCLUDE openssl/hmac.h HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 find_library(CRYPTO_LIBRARY NAMES crypto libcrypto.so.3 HINTS ${SYNCOPATE_EXTRA_INCLUDE} REQUIRED)
 
+# One file calls libtorch's threads (tensor/parallel.cpp); the library that libtorch itself has loaded.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+
 # Optional: the backend mpi. C's functions alone are called.
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI COMPONENTS CXX QUIET)

@@ -20,7 +20,8 @@ struct Handle {
   std::array<char, 64> memory{};  ///< CUDA's, of the allocation that the tensor is in
   std::array<char, 16> gpu{};     ///< which one
   int64_t offset = 0, bytes = 0;
-  int64_t shared = 0;  ///< 0: this tensor cannot be shared
+  int64_t process = 0;  ///< whose it is: it cannot open its own handles
+  int64_t shared = 0;   ///< 0: this tensor cannot be shared
 };
 
 /// Of a contiguous tensor; not shared where CUDA refuses.

@@ -1,13 +1,13 @@
 #include "syncopate/optim/clip.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "syncopate/optim/kernels.h"
+#include "syncopate/tensor/parallel.h"
 
 namespace syncopate::optim {
 
@@ -19,7 +19,7 @@ double gradient_norm(const at::Tensor& flat, double scale) {
   const int64_t count = flat.numel();
   const float* const data = flat.data_ptr<float>();
   std::vector<double> sums(static_cast<size_t>((count + kBlock - 1) / kBlock));
-  at::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t from, int64_t to) {
+  tensor::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t from, int64_t to) {
     for (int64_t block = from; block < to; ++block) {
       const int64_t begin = block * kBlock;
       sums[static_cast<size_t>(block)] = sum_of_squares(data + begin, std::min(kBlock, count - begin));

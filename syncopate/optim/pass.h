@@ -1,13 +1,12 @@
 #pragma once
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/tensor/flat_params.h"
+#include "syncopate/tensor/parallel.h"
 
 namespace syncopate::optim {
 
@@ -48,7 +47,7 @@ template <typename Update>
 void for_each_run(const tensor::FlatParams& params, int64_t first, int64_t last, const Update& update) {
   constexpr int64_t kGrain = 1 << 16;
   for_each_span(params, first, last, [&](int64_t begin, int64_t end, bool decay) {
-    at::parallel_for(begin, end, kGrain, [&](int64_t from, int64_t to) { update(from, to, decay); });
+    tensor::parallel_for(begin, end, kGrain, [&](int64_t from, int64_t to) { update(from, to, decay); });
   });
 }
 
@@ -79,7 +78,7 @@ inline std::vector<Block> blocks_of(const tensor::FlatParams& params) {
 /// Calls `work(number, block)` for every block, in parallel.
 template <typename Work>
 void for_each_block(const std::vector<Block>& blocks, const Work& work) {
-  at::parallel_for(0, static_cast<int64_t>(blocks.size()), 1, [&](int64_t from, int64_t to) {
+  tensor::parallel_for(0, static_cast<int64_t>(blocks.size()), 1, [&](int64_t from, int64_t to) {
     for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i) work(i, blocks[i]);
   });
 }

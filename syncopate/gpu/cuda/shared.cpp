@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -29,6 +30,7 @@ Handle share(const at::Tensor& tensor) {
   Handle made;
   static const std::array<char, 16> gpu = this_gpu();
   made.gpu = gpu;
+  made.process = ::getpid();
   made.bytes = static_cast<int64_t>(tensor.nbytes());
   void* base = nullptr;
   try {
@@ -55,7 +57,7 @@ Mappings::~Mappings() {
 
 void* Mappings::find(const Handle& handle) {
   static const std::array<char, 16> gpu = this_gpu();
-  if (handle.shared == 0 || handle.gpu != gpu) return nullptr;
+  if (handle.shared == 0 || handle.gpu != gpu || handle.process == ::getpid()) return nullptr;
   auto found = mapped_.find(handle.memory);
   if (found == mapped_.end()) {
     cudaIpcMemHandle_t memory;

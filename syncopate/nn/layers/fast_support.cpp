@@ -1,11 +1,12 @@
 #include "syncopate/nn/layers/fast_support.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+
+#include "syncopate/tensor/parallel.h"
 
 namespace syncopate::nn::fast {
 
@@ -23,7 +24,7 @@ kernels::NoiseJob noise_job(const Noise& noise) {
 
 void for_rows(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& work) {
   constexpr int64_t kWorthAThread = 32768;  // elements
-  at::parallel_for(0, rows, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(width, 1)), work);
+  tensor::parallel_for(0, rows, std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(width, 1)), work);
 }
 
 at::Tensor sum_over_rows(int64_t rows, int64_t width,
@@ -32,7 +33,7 @@ at::Tensor sum_over_rows(int64_t rows, int64_t width,
   const int64_t parts = std::clamp<int64_t>(rows / kRowsPerPart, 1, kMostParts);
   at::Tensor sums = at::zeros({parts, width}, at::kFloat);
   float* memory = sums.data_ptr<float>();
-  at::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+  tensor::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
       work(rows * part / parts, rows * (part + 1) / parts, memory + part * width);
     }
@@ -57,7 +58,7 @@ kernels::AttentionJob attention_shape(int64_t heads, int64_t width, int64_t quer
 void for_heads(int64_t examples, const kernels::AttentionJob& job,
                decltype(kernels::Kernels::attention) kernel) {
   const auto floats = static_cast<size_t>(kernels::kernels().attention_scratch(job));
-  at::parallel_for(0, examples * job.heads, 1, [&](int64_t first, int64_t last) {
+  tensor::parallel_for(0, examples * job.heads, 1, [&](int64_t first, int64_t last) {
     const std::unique_ptr<float[]> scratch(new float[floats]);
     kernel(job, first, last, scratch.get());
   });

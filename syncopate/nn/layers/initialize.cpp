@@ -1,13 +1,13 @@
 #include "syncopate/nn/layers/initialize.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "syncopate/base/rng.h"
+#include "syncopate/tensor/parallel.h"
 
 namespace syncopate::nn {
 namespace {
@@ -20,7 +20,7 @@ void fill_by_chunks(const at::Tensor& tensor, uint64_t key, const Draw& draw) {
   at::Tensor values = at::empty(tensor.sizes(), at::kFloat);
   float* out = values.data_ptr<float>();
   const int64_t size = values.numel();
-  at::parallel_for(0, (size + kChunk - 1) / kChunk, 1, [&](int64_t first, int64_t last) {
+  tensor::parallel_for(0, (size + kChunk - 1) / kChunk, 1, [&](int64_t first, int64_t last) {
     for (int64_t chunk = first; chunk < last; ++chunk) {
       Rng rng(mix_key(key, chunk));
       const int64_t begin = chunk * kChunk;

@@ -1,7 +1,6 @@
 #include "syncopate/nn/layers/product.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -9,6 +8,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/nn/kernels/kernels.h"
+#include "syncopate/tensor/parallel.h"
 
 namespace syncopate::nn {
 namespace {
@@ -83,12 +83,12 @@ void multiply_part(kernels::HalfProductJob job) {
   const int64_t M = job.a.count, N = job.b.count;
   const at::Tensor packed = room(chosen.half_size(N, job.b.depth));
   job.packed_b = memory_of(packed);
-  at::parallel_for(0, in_blocks(N), 1, [&](int64_t first, int64_t last) {
+  tensor::parallel_for(0, in_blocks(N), 1, [&](int64_t first, int64_t last) {
     chosen.half_pack(job.b, first * kHalfBlock, std::min(N, last * kHalfBlock), memory_of(packed));
   });
   const Pieces pieces(job);
   const int64_t rows = pieces.rows * kHalfBlock, columns = pieces.columns * kHalfBlock;
-  at::parallel_for(0, pieces.down * pieces.across, 1, [&](int64_t first, int64_t last) {
+  tensor::parallel_for(0, pieces.down * pieces.across, 1, [&](int64_t first, int64_t last) {
     const at::Tensor scratch = room(chosen.half_size(rows, job.a.depth));
     for (int64_t piece = first; piece < last; ++piece) {
       const int64_t row = piece / pieces.across * rows, column = piece % pieces.across * columns;

@@ -31,7 +31,11 @@ class GlooOperation : public Pending::Work {
       waits_->wait(operation_, [&](milliseconds slice) { return poll(slice); });
     } else {
       waits_->wait_whole(
-          operation_, [&](milliseconds timeout) { return work_->wait(timeout); },
+          operation_,
+          [&](milliseconds timeout) {
+            constexpr milliseconds kForever(0);  // c10d's
+            return work_->wait(timeout == kNoDeadline ? kForever : timeout);
+          },
           [work = work_] { work->abort(); });
     }
     if (const Clock::rep ended = *ended_) note_end(Clock::time_point(Clock::duration(ended)));

@@ -1,11 +1,10 @@
 #include "syncopate/comm/hosts.h"
 
-#include <algorithm>
 #include <map>
 
 namespace syncopate::comm {
 
-Hosts::Hosts(const std::vector<std::string>& names) : names_(names) {
+Hosts::Hosts(const std::vector<std::string>& names) {
   std::map<std::string, int> numbers;
   for (size_t rank = 0; rank < names.size(); ++rank) {
     const int host = numbers.try_emplace(names[rank], static_cast<int>(ranks_.size())).first->second;
@@ -17,10 +16,10 @@ Hosts::Hosts(const std::vector<std::string>& names) : names_(names) {
   }
 }
 
-int Hosts::widest() const {
-  size_t most = 0;
-  for (const std::vector<int>& ranks : ranks_) most = std::max(most, ranks.size());
-  return static_cast<int>(most);
+int Hosts::first_row(int host) const {
+  int row = 0;
+  for (int before = 0; before < host; ++before) row += ranks_on(before);
+  return row;
 }
 
 }  // namespace syncopate::comm

@@ -11,14 +11,13 @@ class Hosts {
   explicit Hosts(const std::vector<std::string>& names);  ///< the host of each rank
 
   int count() const { return static_cast<int>(ranks_.size()); }
-  int widest() const;                                                      ///< the most ranks that one has
+  int size() const { return static_cast<int>(host_.size()); }  ///< ranks
+  int first_row(int host) const;  ///< of a host's ranks, where those of each host follow on the one before
   int of(int rank) const { return host_[static_cast<size_t>(rank)]; }      ///< a rank's host
   int place(int rank) const { return place_[static_cast<size_t>(rank)]; }  ///< its number among that host's
   int ranks_on(int host) const { return static_cast<int>(ranks_[static_cast<size_t>(host)].size()); }
-  const std::string& name(int rank) const { return names_[static_cast<size_t>(rank)]; }
 
  private:
-  std::vector<std::string> names_;
   std::vector<int> host_, place_;
   std::vector<std::vector<int>> ranks_;  ///< of each host, ascending
 };

@@ -90,10 +90,13 @@ std::shared_ptr<Levels> open_levels(std::shared_ptr<Waits> waits, const TwoLevel
 
 /// One operation's tensors and its transfer between hosts, handed from the way up to the way down.
 struct Flight {
-  at::Tensor wide{};  ///< in the type in which it is summed
-  at::Tensor rows{};  ///< a leader's: what the ranks of its host give or get
-  at::Tensor all{};   ///< the same of every host
-  Pending across{};
+  at::Tensor wide{};              ///< in the type in which it is summed
+  at::Tensor all{};               ///< what each rank gives or gets; a leader's, and a root's
+  std::vector<Pending> across{};  ///< a leader's
+
+  void cross() {
+    for (Pending& each : across) each.wait();
+  }
 };
 
 class TwoLevelGroup : public Group {
@@ -187,10 +190,10 @@ class TwoLevelGroup : public Group {
     const auto up = [flight, mine, op](Levels& levels) {
       flight->wide = mine.to(reduced_as(mine.scalar_type()));  // itself where the type is the same
       levels.up->all_reduce(flight->wide, op).wait();
-      if (levels.between) flight->across = levels.between->all_reduce(flight->wide, op);
+      if (levels.between) flight->across.push_back(levels.between->all_reduce(flight->wide, op));
     };
     const auto down = [flight, mine](Levels& levels) {
-      flight->across.wait();
+      flight->cross();
       if (levels.leads() && !mine.is_same(flight->wide)) mine.copy_(flight->wide);
       levels.down->broadcast(mine, kLeader).wait();
     };
@@ -202,10 +205,10 @@ class TwoLevelGroup : public Group {
     const auto up = [flight, mine, root](Levels& levels) {
       const int home = levels.hosts.of(root);
       if (levels.host() == home) levels.up->broadcast(mine, levels.hosts.place(root)).wait();
-      if (levels.between) flight->across = levels.between->broadcast(mine, home);
+      if (levels.between) flight->across.push_back(levels.between->broadcast(mine, home));
     };
     const auto down = [flight, mine, root](Levels& levels) {
-      flight->across.wait();
+      flight->cross();
       if (levels.host() != levels.hosts.of(root)) levels.down->broadcast(mine, kLeader).wait();
     };
     return start("broadcast", up, down);
@@ -219,38 +222,58 @@ class TwoLevelGroup : public Group {
   int64_t splits_ = 0;
 };
 
-// --- Parts that are each rank's own: as bytes, in rows, as many for each host as the largest has ranks
-// -------
+// --- Parts that are each rank's own: as bytes, in rows, those of a host next to each other
+// -------------------
 
+/// For all ranks' parts.
 at::Tensor room(const Levels& levels, int64_t bytes) {
-  return at::empty({levels.hosts.count(), levels.hosts.widest(), bytes}, at::kByte);
+  return at::empty({levels.hosts.size(), bytes}, at::kByte);
 }
 
-/// Those of its own ranks, of a leader's rows.
-std::vector<at::Tensor> of_ranks(const Levels& levels, const at::Tensor& rows) {
-  return rows.narrow(0, 0, levels.hosts.ranks_on(levels.host())).unbind(0);
+/// A host's, of all.
+at::Tensor rows_of(const Levels& levels, const at::Tensor& all, int host) {
+  return all.narrow(0, levels.hosts.first_row(host), levels.hosts.ranks_on(host));
 }
 
 at::Tensor row_of(const Levels& levels, const at::Tensor& all, int rank) {
-  return all[levels.hosts.of(rank)][levels.hosts.place(rank)];
+  return rows_of(levels, all, levels.hosts.of(rank))[levels.hosts.place(rank)];
 }
 
 /// A leader gets what its ranks give.
 void collect(Levels& levels, Flight& flight, const at::Tensor& mine) {
   std::vector<at::Tensor> rows;
   if (levels.leads()) {
-    flight.rows = at::zeros({levels.hosts.widest(), mine.numel()}, at::kByte);
-    rows = of_ranks(levels, flight.rows);
+    flight.all = room(levels, mine.numel());
+    rows = rows_of(levels, flight.all, levels.host()).unbind(0);
   }
   levels.up->gather(std::move(rows), mine, kLeader).wait();
 }
 
-/// From one rank of this host to another; to itself where they are the same.
+// Between leaders, to and from one of them. They have parts of different sizes, so these are messages.
+constexpr int kRows = 0;
+
+void send_rows(Levels& levels, Flight& flight, int host, int to) {
+  flight.across.push_back(levels.between->send(rows_of(levels, flight.all, host), to, kRows));
+}
+
+void receive_rows(Levels& levels, Flight& flight, int host) {
+  flight.across.push_back(levels.between->receive(rows_of(levels, flight.all, host), host, kRows));
+}
+
+template <typename Each>
+void for_other_hosts(const Levels& levels, const Each& each) {
+  for (int host = 0; host < levels.hosts.count(); ++host) {
+    if (host != levels.host()) each(host);
+  }
+}
+
+/// From one rank of this host to another, by their places; nothing where they are the same.
 void hand_over(const Levels& levels, Group& here, at::Tensor& all, int64_t bytes, int from, int to) {
   constexpr int kTag = 0;
   if (from == to) return;
-  if (levels.hosts.place(levels.rank) == from) here.send(all, to, kTag).wait();
-  if (levels.hosts.place(levels.rank) != to) return;
+  const int mine = levels.hosts.place(levels.rank);
+  if (mine == from) here.send(all, to, kTag).wait();
+  if (mine != to) return;
   all = room(levels, bytes);
   here.receive(all, from, kTag).wait();
 }
@@ -268,13 +291,12 @@ Pending TwoLevelGroup::gather(std::vector<at::Tensor> into, at::Tensor mine, int
     collect(levels, *flight, mine);
     if (!levels.between) return;
     const int home = levels.hosts.of(root);
-    std::vector<at::Tensor> all;
-    if (levels.host() == home) all = (flight->all = room(levels, mine.numel())).unbind(0);
-    flight->across = levels.between->gather(std::move(all), flight->rows, home);
+    if (levels.host() != home) return send_rows(levels, *flight, levels.host(), home);
+    for_other_hosts(levels, [&](int host) { receive_rows(levels, *flight, host); });
   };
   const auto down = [flight, into = as_bytes(into), bytes = static_cast<int64_t>(mine.nbytes()),
                      root](Levels& levels) {
-    flight->across.wait();
+    flight->cross();
     if (levels.host() != levels.hosts.of(root)) return;
     hand_over(levels, *levels.down, flight->all, bytes, kLeader, levels.hosts.place(root));
     if (levels.is(root)) unpack(levels, flight->all, into);
@@ -290,23 +312,23 @@ Pending TwoLevelGroup::scatter(at::Tensor into, std::vector<at::Tensor> from, in
   const auto bytes = static_cast<int64_t>(into.nbytes());
   const auto up = [flight, from = as_bytes(from), bytes, root](Levels& levels) {
     const int home = levels.hosts.of(root);
-    if (levels.is(root)) {
-      flight->all = room(levels, bytes).zero_();
-      for (size_t r = 0; r < from.size(); ++r)
-        row_of(levels, flight->all, static_cast<int>(r)).copy_(from[r]);
-    }
+    if (levels.leads() || levels.is(root)) flight->all = room(levels, bytes);
+    for (size_t r = 0; r < from.size() && levels.is(root); ++r)
+      row_of(levels, flight->all, static_cast<int>(r)).copy_(from[r]);
     if (levels.host() == home)
       hand_over(levels, *levels.up, flight->all, bytes, levels.hosts.place(root), kLeader);
     if (!levels.between) return;
-    flight->rows = at::empty({levels.hosts.widest(), bytes}, at::kByte);
-    std::vector<at::Tensor> all;
-    if (levels.host() == home) all = flight->all.unbind(0);
-    flight->across = levels.between->scatter(flight->rows, std::move(all), home);
+    if (levels.host() != home) {
+      flight->across.push_back(
+          levels.between->receive(rows_of(levels, flight->all, levels.host()), home, kRows));
+    } else {
+      for_other_hosts(levels, [&](int host) { send_rows(levels, *flight, host, host); });
+    }
   };
   const auto down = [flight, into = as_bytes(into)](Levels& levels) {
-    flight->across.wait();
+    flight->cross();
     std::vector<at::Tensor> rows;
-    if (levels.leads()) rows = of_ranks(levels, flight->rows);
+    if (levels.leads()) rows = rows_of(levels, flight->all, levels.host()).unbind(0);
     levels.down->scatter(into, std::move(rows), kLeader).wait();
   };
   return start("scatter", up, down);
@@ -318,11 +340,14 @@ Pending TwoLevelGroup::all_gather(std::vector<at::Tensor> into, at::Tensor mine)
   const auto flight = std::make_shared<Flight>();
   const auto up = [flight, mine = as_bytes(mine)](Levels& levels) {
     collect(levels, *flight, mine);
-    flight->all = room(levels, mine.numel());
-    if (levels.between) flight->across = levels.between->all_gather(flight->all.unbind(0), flight->rows);
+    if (!levels.between) return;
+    for_other_hosts(levels, [&](int host) { receive_rows(levels, *flight, host); });
+    for_other_hosts(levels, [&](int host) { send_rows(levels, *flight, levels.host(), host); });
   };
-  const auto down = [flight, into = as_bytes(into)](Levels& levels) {
-    flight->across.wait();
+  const auto down = [flight, into = as_bytes(into),
+                     bytes = static_cast<int64_t>(mine.nbytes())](Levels& levels) {
+    flight->cross();
+    if (!levels.leads()) flight->all = room(levels, bytes);
     levels.down->broadcast(flight->all, kLeader).wait();
     unpack(levels, flight->all, into);
   };

@@ -18,8 +18,7 @@ struct TwoLevelPlace {
 };
 
 /// A group in two levels: shared memory within a host, Gloo between the first ranks of the hosts (their
-/// leaders). What a collective moves to another host crosses the link once and not once per rank. Where hosts
-/// have different numbers of ranks, gather, scatter and all_gather pad each host's part to the largest.
+/// leaders). What a collective moves to another host crosses the link once and not once per rank.
 /// Messages from rank to rank go over Gloo, also within a host: who receives from any rank listens at one
 /// place.
 ///

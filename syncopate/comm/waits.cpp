@@ -52,9 +52,15 @@ void Wait::until(const Waits::Poll& poll) {
 void Waits::wait_whole(const char* operation, const std::function<bool(milliseconds)>& block,
                        const std::function<void()>& abort) {
   check();
-  const lifeline::Lifeline::Waiting waiting(*lifeline_);
+  std::optional<lifeline::Lifeline::Waiting> waiting;
+  if (timeout_ != kNoDeadline) waiting.emplace(*lifeline_);
   const Clock::time_point start = Clock::now();
   const int id = lifeline_->listen(abort);
+  const auto mine = [&] {
+    const std::lock_guard lock(mutex_);
+    return aborts_.insert(aborts_.end(), abort);
+  }();
+  if (dead()) abort();  // since it was looked at
   bool done = false;
   std::string complaint;
   try {
@@ -63,7 +69,14 @@ void Waits::wait_whole(const char* operation, const std::function<bool(milliseco
     complaint = first_line(error.what());
   }
   lifeline_->unlisten(id);
+  std::string ended;
+  {
+    const std::lock_guard lock(mutex_);
+    aborts_.erase(mine);
+    ended = failure_;
+  }
   if (done) return;
+  if (!ended.empty()) throw CommError("{}", ended);
   if (!complaint.empty() && Clock::now() - start >= timeout_) out_of_time(operation);
   broken(operation, complaint);
 }
@@ -81,8 +94,13 @@ void Waits::broken(const char* operation, const std::string& reason) {
 }
 
 void Waits::die(const std::string& sentence) {
-  const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = sentence;
+  std::list<std::function<void()>> aborts;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = sentence;
+    aborts = aborts_;
+  }
+  for (const auto& abort : aborts) abort();
 }
 
 void Waits::dying(const std::function<void()>& body) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,13 +33,13 @@ class Waits {
   /// deadline.
   void wait(const char* operation, const Poll& poll);
   /// For operations that cannot be waited for in slices: `block(timeout)` returns false after `abort` was
-  /// called from outside.
+  /// called from another thread.
   void wait_whole(const char* operation, const std::function<bool(std::chrono::milliseconds)>& block,
                   const std::function<void()>& abort);
   /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon.
   [[noreturn]] void broken(const char* operation, const std::string& reason);
   /// The group is dead from here on, unless it was: every later call throws CommError with the first
-  /// sentence.
+  /// sentence, and whoever waits soon does.
   void die(const std::string& sentence);
   /// Throws as check() does, else does `body`. What it throws leaves the group dead: ranks no longer agree on
   /// what comes next.
@@ -52,7 +53,8 @@ class Waits {
   const std::shared_ptr<lifeline::Lifeline> lifeline_;
   std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
-  std::string failure_;  ///< why the group is dead
+  std::string failure_;                      ///< why the group is dead
+  std::list<std::function<void()>> aborts_;  ///< of those who wait and do not look
 };
 
 /// One operation's wait, however many things it waits for: they have one deadline. While it exists, the

@@ -563,10 +563,9 @@ const Engine::Levels& Engine::levels(int group) {
     const int host = numbers.try_emplace(seats_[static_cast<size_t>(rank)], next).first->second;
     if (host == next) made.hosts.emplace_back();
     made.hosts[static_cast<size_t>(host)].push_back(rank);
-    made.widest = std::max(made.widest, made.hosts[static_cast<size_t>(host)].size());
     made.host.push_back(host);
   }
-  if (made.hosts.size() > 1 && made.widest > 1) {
+  if (made.hosts.size() > 1 && made.hosts.size() < made.host.size()) {
     std::vector<int> leaders;
     for (const std::vector<int>& ranks : made.hosts) leaders.push_back(ranks.front());
     made.leaders = this->group(std::move(leaders));
@@ -580,17 +579,19 @@ int Engine::in_levels(Operation operation) {
   const int number = add(std::move(operation));
   if (of_group == nullptr || of_group->leaders < 0) return number;
   const Operation whole = operations_[static_cast<size_t>(number)];
-  // Each host's part is as long as the largest's.
   const bool summed = whole.kind == Kind::kAllReduce;
-  const double bytes = summed ? whole.bytes : whole.bytes * static_cast<double>(of_group->widest);
-  const double most = summed ? kLevelPiece : bytes;
+  const double most = summed ? kLevelPiece : whole.bytes;
+  std::vector<double> parts;  // of hosts, where each rank has its own
+  for (const std::vector<int>& ranks : of_group->hosts)
+    if (!summed) parts.push_back(static_cast<double>(ranks.size()) * whole.bytes);
   std::vector<int> pieces;
-  for (double from = 0; pieces.empty() || from < bytes; from += most)
+  for (double from = 0; pieces.empty() || from < whole.bytes; from += most)
     pieces.push_back(add({.kind = whole.kind,
                           .group = of_group->leaders,
-                          .bytes = std::min(most, bytes - from),
+                          .bytes = std::min(most, whole.bytes - from),
                           .element = whole.element,
                           .root = of_group->host[static_cast<size_t>(whole.root)],
+                          .parts = parts,
                           .whole = number}));
   operations_[static_cast<size_t>(number)].pieces = std::move(pieces);
   return number;
@@ -619,7 +620,7 @@ double Engine::crowd() const {
 /// From a host's ranks to its leader; of a sum every rank adds a slice.
 double Engine::seconds_up(const Operation& piece, const Levels& levels, int number) const {
   const std::vector<int>& here = levels.hosts[static_cast<size_t>(number)];
-  const auto ranks = static_cast<double>(here.size()), hosts = static_cast<double>(levels.hosts.size());
+  const auto ranks = static_cast<double>(here.size()), all = static_cast<double>(levels.host.size());
   const int host = seats_[static_cast<size_t>(here.front())];
   switch (piece.kind) {
     case Kind::kAllReduce:
@@ -627,23 +628,23 @@ double Engine::seconds_up(const Operation& piece, const Levels& levels, int numb
       return copying_s(piece.bytes * 2 * (ranks - 1) / ranks, host) +
              crowd() * piece.bytes / or_no_limit(costs_.reduce_gbyte);
     case Kind::kScatter:
-      return number == piece.root ? copying_s(hosts * piece.bytes, host) : 0;
+      return number == piece.root ? copying_s(all * piece.bytes, host) : 0;
     default:
-      return copying_s(piece.bytes * ranks / static_cast<double>(levels.widest), host);
+      return copying_s(ranks * piece.bytes, host);
   }
 }
 
 double Engine::seconds_down(const Operation& piece, const Levels& levels, int number) const {
   const std::vector<int>& here = levels.hosts[static_cast<size_t>(number)];
-  const auto ranks = static_cast<double>(here.size()), hosts = static_cast<double>(levels.hosts.size());
+  const auto ranks = static_cast<double>(here.size()), all = static_cast<double>(levels.host.size());
   const int host = seats_[static_cast<size_t>(here.front())];
   switch (piece.kind) {
     case Kind::kAllReduce:
       return ranks == 1 ? 0 : copying_s(piece.bytes, host);
     case Kind::kGather:
-      return number == piece.root ? copying_s(hosts * piece.bytes, host) : 0;
+      return number == piece.root ? copying_s(all * piece.bytes, host) : 0;
     default:
-      return copying_s(piece.bytes * ranks / static_cast<double>(levels.widest), host);
+      return copying_s(ranks * piece.bytes, host);
   }
 }
 
@@ -683,8 +684,9 @@ void Engine::crossed(int piece, int leader, double now) {
 // --- Messages between two ---------------------------------------------------------------------------------
 
 double Engine::pair_bytes(const Operation& operation, int from, int to) const {
-  if (operation.kind != Kind::kExchange) return operation.bytes;
-  return operation.parts[static_cast<size_t>(place(operation, operation.to_owners ? to : from))];
+  if (operation.parts.empty()) return operation.bytes;
+  const bool by_receiver = operation.to_owners || operation.kind == Kind::kScatter;
+  return operation.parts[static_cast<size_t>(place(operation, by_receiver ? to : from))];
 }
 
 uint8_t& Engine::pair(Operation& operation, int from, int to) const {
@@ -722,7 +724,7 @@ void Engine::arrived(int number, int rank, double now) {
   if (--operation.left[static_cast<size_t>(mine)] > 0) return;
   double after = now;
   // c10d gathers into one array and copies it out.
-  if (operation.kind == Kind::kGather && mine == operation.root)
+  if (operation.kind == Kind::kGather && mine == operation.root && operation.whole < 0)
     after += operation.bytes * size(operation) / or_no_limit(costs_.copy_gbyte);
   at(after, What::kDone, number, rank);
 }

@@ -120,7 +120,6 @@ class Engine {
     int leaders = -1;                     ///< the group of each host's first
     std::vector<std::vector<int>> hosts;  ///< their ranks
     std::vector<int> host;                ///< of a place in the group
-    size_t widest = 0;
   };
   /// How far a leader is with the operations of its host.
   struct Lanes {

@@ -614,8 +614,10 @@ TEST(Shm, ALetterThatFindsNoRoomWaitsForIt) {
 }
 
 using Open = std::function<std::unique_ptr<Group>(std::shared_ptr<lifeline::Lifeline>)>;
+using Begin = comm::Pending (*)(Group&);
 
-void expect_operations_to_end_with_their_group(int size, bool letters, const Open& open) {
+/// Rank 0 begins something that the others do not, and destroys its group.
+void expect_to_end_with_its_group(int size, const Open& open, Begin begin) {
   lifeline::LifelineServerOptions where;
   where.size = size;
   lifeline::LifelineServer server(where);
@@ -626,14 +628,10 @@ void expect_operations_to_end_with_their_group(int size, bool letters, const Ope
     line->await_all(kPatience);
     std::unique_ptr<Group> group = open(line);
     if (rank == 0) {
-      at::Tensor mine = at::ones({100'000}), into = at::ones({3});
-      comm::Pending sum = group->all_reduce(mine, Op::kSum), letter;
-      if (letters) letter = group->receive(into, 1, 1);
+      comm::Pending operation = begin(*group);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
       group.reset();
-      EXPECT_THROW(sum.wait(), CommError);
-      if (letters) {
-        EXPECT_THROW(letter.wait(), CommError);
-      }
+      EXPECT_THROW(operation.wait(), CommError);
       gone = true;
     }
     while (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -641,21 +639,33 @@ void expect_operations_to_end_with_their_group(int size, bool letters, const Ope
   });
 }
 
+comm::Pending begin_sum(Group& group) { return group.all_reduce(at::ones({100'000}), Op::kSum); }
+
+comm::Pending begin_gather(Group& group) {
+  std::vector<at::Tensor> into;
+  for (int rank = 0; rank < group.size(); ++rank) into.push_back(at::zeros({1000}));
+  return group.gather(into, at::ones({1000}), 0);
+}
+
+comm::Pending begin_receive(Group& group) { return group.receive(at::ones({3}), 1, 1); }
+
 TEST(Shm, AnOperationDoesNotOutliveItsGroup) {
   const Open open = [](std::shared_ptr<lifeline::Lifeline> line) {
     return comm::open_shm(std::move(line), kPatience);
   };
-  expect_operations_to_end_with_their_group(2, true, open);
+  for (const Begin begin : {begin_sum, begin_gather, begin_receive})
+    expect_to_end_with_its_group(2, open, begin);
 }
 
 TEST(TwoLevel, AnOperationDoesNotOutliveItsGroup) {
   // Rank 0 waits for the other host, and for the other rank of its own.
   for (const std::vector<std::string>& hosts : {std::vector<std::string>{"a", "b", "b"}, {"a", "a", "b"}}) {
-    expect_operations_to_end_with_their_group(3, false, [&](const std::shared_ptr<lifeline::Lifeline>& line) {
+    const Open open = [&](const std::shared_ptr<lifeline::Lifeline>& line) {
       return comm::open_two_level(
           std::make_shared<comm::Waits>(line, kPatience),
           {.prefix = "two-level", .address = "127.0.0.1", .rank = line->rank(), .hosts = hosts});
-    });
+    };
+    for (const Begin begin : {begin_sum, begin_gather}) expect_to_end_with_its_group(3, open, begin);
   }
 }
 

@@ -49,7 +49,7 @@ spec::RunSpec staged(int64_t stages, int64_t replicas, int64_t micro_batches) {
   return spec;
 }
 
-Scene scene(int64_t ranks, double latency_ms, double gbit) {
+Scene stage_scene(int64_t ranks, double latency_ms, double gbit) {
   std::vector<int> seats;
   for (int rank = 0; rank < ranks; ++rank) seats.push_back(rank);
   return {.topology = devices(static_cast<int>(ranks), latency_ms, gbit),
@@ -62,23 +62,24 @@ double rate(double gbit) { return gbit * 1e9 / 8 * network::kPayloadShare; }
 
 TEST(Stages, WithoutANetworkAreTheBubbleFormula) {
   spec::RunSpec spec = staged(4, 1, 8);
-  EXPECT_NEAR(predict(spec, scene(4, 0, kNoWire)).ms, (8 + 4 - 1) * 30, 0.1);  // (M + P - 1)(f + b)
-  EXPECT_NEAR(predict(spec, scene(4, 0, kNoWire)).compute_ms, 8 * 30, 1e-6);
-  const double one_ahead = predict(spec, scene(4, 20, kNoWire)).ms,
-               kept = predict(spec, scene(4, 0, 1)).memory;
+  EXPECT_NEAR(predict(spec, stage_scene(4, 0, kNoWire)).ms, (8 + 4 - 1) * 30, 0.1);  // (M + P - 1)(f + b)
+  EXPECT_NEAR(predict(spec, stage_scene(4, 0, kNoWire)).compute_ms, 8 * 30, 1e-6);
+  const double one_ahead = predict(spec, stage_scene(4, 20, kNoWire)).ms,
+               kept = predict(spec, stage_scene(4, 0, 1)).memory;
   spec.pipeline.schedule = "gpipe";
-  EXPECT_NEAR(predict(spec, scene(4, 0, kNoWire)).ms, 330, 0.1);
+  EXPECT_NEAR(predict(spec, stage_scene(4, 0, kNoWire)).ms, 330, 0.1);
   // Where messages take long, a stage that runs further ahead waits less; it keeps more.
-  EXPECT_LT(predict(spec, scene(4, 20, kNoWire)).ms, one_ahead - 20);
-  EXPECT_GT(predict(spec, scene(4, 0, 1)).memory, kept);
+  EXPECT_LT(predict(spec, stage_scene(4, 20, kNoWire)).ms, one_ahead - 20);
+  EXPECT_GT(predict(spec, stage_scene(4, 0, 1)).memory, kept);
 }
 
 TEST(Stages, AMessageIsOneTrip) {
   // Two stages, one micro-batch: forward, a trip, forward and backward, a trip, backward. Between steps the
   // second stage's notices travel, while the first one computes.
   const double latency = 5, wire = 1e3 * (1e5 + 48) / rate(0.1);
-  EXPECT_NEAR(predict(staged(2, 1, 1), scene(2, latency, 0.1)).ms, 120 + 2 * (latency + wire), 0.2);
-  EXPECT_GT(predict(staged(2, 1, 1), scene(2, 2 * latency, 0.1)).ms, 120 + 2 * (latency + wire) + 9);  // foil
+  EXPECT_NEAR(predict(staged(2, 1, 1), stage_scene(2, latency, 0.1)).ms, 120 + 2 * (latency + wire), 0.2);
+  EXPECT_GT(predict(staged(2, 1, 1), stage_scene(2, 2 * latency, 0.1)).ms,
+            120 + 2 * (latency + wire) + 9);  // foil
 }
 
 TEST(Stages, SendWhatTheCodecMakesOfRealRows) {
@@ -87,7 +88,7 @@ TEST(Stages, SendWhatTheCodecMakesOfRealRows) {
     spec.activation.codec = codec;
     spec.activation.forward_bits = 4;
     spec.activation.backward_bits = 8;
-    Scene here = scene(2, 1, 1);
+    Scene here = stage_scene(2, 1, 1);
     here.profile.real_share = real_share;
     return predict(spec, here).bytes_per_step;
   };
@@ -102,7 +103,7 @@ TEST(Stages, SendWhatTheCodecMakesOfRealRows) {
 
 TEST(Stages, TiedTablesGoToTheLastStageAndTheirGradientsBack) {
   spec::RunSpec spec = staged(2, 1, 2);
-  Scene here = scene(2, 1, 0.1);
+  Scene here = stage_scene(2, 1, 0.1);
   const Prediction without = predict(spec, here);
   here.profile.tied_bytes = 1e6;
   const Prediction with = predict(spec, here);
@@ -112,9 +113,9 @@ TEST(Stages, TiedTablesGoToTheLastStageAndTheirGradientsBack) {
 
 TEST(Stages, ClippingWaitsForTheNormOfAllStages) {
   spec::RunSpec spec = staged(2, 1, 2);
-  const double without = predict(spec, scene(2, 20, 1)).ms;
+  const double without = predict(spec, stage_scene(2, 20, 1)).ms;
   spec.optim.clip = 1;
-  EXPECT_GT(predict(spec, scene(2, 20, 1)).ms, without + 19);
+  EXPECT_GT(predict(spec, stage_scene(2, 20, 1)).ms, without + 19);
 }
 
 TEST(Stages, ReplicasSumTheirOwnStage) {
@@ -122,17 +123,17 @@ TEST(Stages, ReplicasSumTheirOwnStage) {
   // totals to three others, and all of its stage's gradient.
   spec::RunSpec spec = staged(2, 2, 4);
   const double activations = 4 * 1e5, totals = 3 * 32, gradients = 4 * 2 * 10000;
-  EXPECT_NEAR(predict(spec, scene(4, 1, 1)).bytes_per_step, activations + totals + gradients, 100);
-  EXPECT_NEAR(predict(staged(4, 1, 4), scene(4, 1, 1)).bytes_per_step, 2 * 3 * 4 * 1e5 / 4 + totals, 1)
+  EXPECT_NEAR(predict(spec, stage_scene(4, 1, 1)).bytes_per_step, activations + totals + gradients, 100);
+  EXPECT_NEAR(predict(staged(4, 1, 4), stage_scene(4, 1, 1)).bytes_per_step, 2 * 3 * 4 * 1e5 / 4 + totals, 1)
       << "one replica sums nothing";
   spec.codec.name = "int8";
-  const double eight_bits = predict(spec, scene(4, 1, 1)).bytes_per_step;
+  const double eight_bits = predict(spec, stage_scene(4, 1, 1)).bytes_per_step;
   EXPECT_NEAR(eight_bits, activations + totals + gradients / 4, 0.02 * gradients);
   for (const char* strategy : {"ddp", "all-reduce", "gather-scatter", "local-sgd", "diloco"}) {
     spec.codec.name = "none";
     spec.strategy.name = strategy;
     spec.strategy.every = 4;
-    const Prediction step = predict(spec, scene(4, 1, 1));
+    const Prediction step = predict(spec, stage_scene(4, 1, 1));
     EXPECT_GT(step.ms, 150 - 1e-6) << strategy;
     EXPECT_NEAR(step.compute_ms + step.exchange_ms, step.ms, 1e-3) << strategy;
   }
@@ -165,7 +166,7 @@ TEST(Stages, AGroupOfRanksSumsAsIfItWereAlone) {
 
 TEST(Stages, OfOneMachineShareItsCores) {
   const spec::RunSpec spec = staged(4, 1, 16);
-  Scene here = scene(4, 0, kNoWire);
+  Scene here = stage_scene(4, 0, kNoWire);
   const double apart = predict(spec, here).ms;
   here.one_machine = true;
   const double together = predict(spec, here).ms;
@@ -179,16 +180,16 @@ TEST(Stages, OfOneMachineShareItsCores) {
 
 TEST(Stages, AreCutAsToldOrEvenly) {
   spec::RunSpec spec = staged(2, 1, 8);
-  const double even = predict(spec, scene(2, 0, kNoWire)).ms;
+  const double even = predict(spec, stage_scene(2, 0, kNoWire)).ms;
   spec.pipeline.cut = "2,2";
-  EXPECT_DOUBLE_EQ(predict(spec, scene(2, 0, kNoWire)).ms, even);
+  EXPECT_DOUBLE_EQ(predict(spec, stage_scene(2, 0, kNoWire)).ms, even);
   spec.pipeline.cut = "3,1";
-  EXPECT_NEAR(predict(spec, scene(2, 0, kNoWire)).ms, 8 * 90, 1) << "the slow stage's beat";
+  EXPECT_NEAR(predict(spec, stage_scene(2, 0, kNoWire)).ms, 8 * 90, 1) << "the slow stage's beat";
   spec.pipeline.cut = "3,2";
-  EXPECT_THROW(predict(spec, scene(2, 0, 1)), ConfigError);
+  EXPECT_THROW(predict(spec, stage_scene(2, 0, 1)), ConfigError);
   spec = staged(8, 1, 8);
-  EXPECT_THROW(predict(spec, scene(8, 0, 1)), ConfigError);
-  Scene empty = scene(2, 0, 1);
+  EXPECT_THROW(predict(spec, stage_scene(8, 0, 1)), ConfigError);
+  Scene empty = stage_scene(2, 0, 1);
   empty.profile.layers.clear();
   EXPECT_THROW(predict(staged(2, 1, 8), empty), ConfigError);
 
@@ -204,7 +205,7 @@ TEST(Stages, AreCutAsToldOrEvenly) {
 TEST(Stages, BucketsLeaveWithinTheLastBackwardPass) {
   // Gradients that are ready early in a stage's backward pass are on their way while the rest computes.
   spec::RunSpec spec = staged(2, 2, 2);
-  Scene here = scene(4, 1, 0.05);
+  Scene here = stage_scene(4, 1, 0.05);
   for (ParameterProfile& parameter : here.profile.parameters) parameter.shape = {1000, 300};
   const double hidden = predict(spec, here).ms;
   spec.strategy.overlap = false;

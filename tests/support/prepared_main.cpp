@@ -1,5 +1,5 @@
-// For programs whose tests start `syncopate` again and again: prepared once here, those need not start
-// themselves a second time, which is half of their start-up time.
+// Chooses the products' kernels as `syncopate` does. Programs whose tests start it again and again save half
+// of its start-up time: prepared once here, it need not start itself a second time.
 #include "syncopate/run/compute.h"
 #include "tests/support/run_tests.h"
 

@@ -47,7 +47,7 @@ class Running : public nn::Model {
   bool training_ = false;
 };
 
-class Numbers : public data::Dataset {
+class NumberedRows : public data::Dataset {
  public:
   int64_t size() const override { return 12; }
   uint64_t fingerprint() const override { return 12; }
@@ -82,7 +82,7 @@ std::vector<Seen> train(int ranks, bool broadcast) {
     parallel::Replica replica{.model = model, .params = params, .optimizer = *optimizer};
     parallel::LocalEngine engine;
     const auto made = parallel::make_strategy({.name = "all-reduce"}, group);
-    const auto data = std::make_shared<Numbers>();
+    const auto data = std::make_shared<NumberedRows>();
     data::Loader loader(data, {.global_batch = 6, .workers = ranks, .rank = rank});
     const optim::Schedule schedule({}, 4);
     Listener listener;

@@ -18,7 +18,10 @@ Attended attention(const at::Tensor& q_BQHd, const at::Tensor& k_BLHd, const at:
         q_BQHd, k_BLHd, v_BLHd, {}, {}, Q, L, options.dropout, options.causal, false);
     return {out, {sums, state, unused}};
   }
-  const at::Tensor bias = mask_BL.to(q_BQHd.scalar_type()).view({B, 1, 1, L}).expand({B, H, Q, L});
+  // The kernel loads eight at a time: every row begins at a multiple of that, whatever the length.
+  const at::Tensor rows = at::empty({B, (L + 7) / 8 * 8}, q_BQHd.options()).narrow(1, 0, L);
+  rows.copy_(mask_BL);
+  const at::Tensor bias = rows.unsqueeze(1).unsqueeze(1).expand({B, H, Q, L});
   const auto [out, sums, seed, offset] = at::_scaled_dot_product_efficient_attention(
       q_BQHd.transpose(1, 2), k_BLHd.transpose(1, 2), v_BLHd.transpose(1, 2), bias, true, options.dropout,
       options.causal);

@@ -291,11 +291,9 @@ at::Tensor trained_by_signs(c10::Device device, int64_t seed) {
         group, std::make_unique<EveryStep>(group, std::make_unique<AllReduce>(group), EveryStep::Options{}),
         {.warmup = 3});
     strategy.start(small.replica);
-    const at::Tensor table = table_of(small.params).parameter;
-    const std::vector<tensor::RowUse> rows{{table, at::arange(9, at::kLong)}};
     for (int64_t step = 0; step < 8; ++step) {
       small.set_gradient(seed + 10 * step + group.rank());
-      small.context = {.step = step, .lr = 1e-3, .count = 2, .rows = rows};
+      small.context = {.step = step, .lr = 1e-3, .count = 2};  // on a GPU no model names rows
       strategy.before_backward(small.replica, small.context, true);
       small.step(strategy);
     }

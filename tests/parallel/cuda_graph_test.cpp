@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "syncopate/base/error.h"
 #include "syncopate/gpu/graph.h"
 #include "syncopate/parallel/engines/graph_engine.h"
@@ -40,12 +42,13 @@ Passed on_cpu(const SmallModel& kind, uint64_t seed) {
 }
 
 /// As often as it takes to record them; then another batch of the same shape, and the first one again.
-Passed on_gpu(const SmallModel& kind, tensor::Precision precision) {
+/// `copies`: weights have copies in bf16, so that our kernels compute; else libtorch's do, by autocast.
+Passed on_gpu(const SmallModel& kind, tensor::Precision precision, bool copies) {
   gpu::use_own_stream(at::Device(at::kCUDA, 0));
   const auto model = make(kind, 0);
   tensor::FlatParams params(model->parameters(), at::Device(at::kCUDA, 0));
   for (const auto& [name, buffer] : model->buffers()) buffer.set_data(buffer.to(at::kCUDA));
-  if (precision == tensor::Precision::kBf16) params.keep_half(at::kBFloat16);
+  if (copies) params.keep_half(at::kBFloat16);
   const auto optimizer = optim::make_optimizer({}, params);
   Replica replica{.model = *model, .params = params, .optimizer = *optimizer, .precision = precision};
   GraphEngine engine(std::make_unique<LocalEngine>(), [](const std::string& note) { ADD_FAILURE() << note; });
@@ -70,15 +73,17 @@ TEST(Cuda, RecordedStepsComputeWhatTheCpuComputes) {
   for (const SmallModel& kind : test::small_models()) {
     SCOPED_TRACE(kind.name);
     const Passed right = on_cpu(kind, 1), other = on_cpu(kind, 2);
-    for (const auto& [precision, limit] :
-         {std::pair(tensor::Precision::kFp32, 2e-5), std::pair(tensor::Precision::kBf16, 0.06)}) {
-      const Passed made = on_gpu(kind, precision);
+    const auto expect_near = [&](const Passed& made, double limit) {
       EXPECT_EQ(made.recorded, 1);
       EXPECT_EQ(made.loss.count, right.loss.count);
       EXPECT_NEAR(made.loss.sum / right.loss.sum, 1, limit);
       EXPECT_LT(off_by(made.grads, right.grads), limit);
-      EXPECT_GT(off_by(made.grads, other.grads), 0.1);
-    }
+      EXPECT_GT(off_by(made.grads, other.grads), 2 * limit);
+    };
+    expect_near(on_gpu(kind, tensor::Precision::kFp32, false), 2e-5);
+    // Batch norms over a few values make much of rounding: what libtorch's kernels are off by is the measure.
+    const double theirs = off_by(on_gpu(kind, tensor::Precision::kBf16, false).grads, right.grads);
+    expect_near(on_gpu(kind, tensor::Precision::kBf16, true), std::max(0.06, 1.5 * theirs));
   }
 }
 

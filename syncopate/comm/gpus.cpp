@@ -95,7 +95,9 @@ void use_gpus(Membership& membership, c10::Device device, const std::string& bac
                       on_cpu);
   }
   if (backend == "nccl") require_gpus_for_nccl(seats);
-  if (!all_known(seats)) return;
+  const bool chooses = backend == "auto" || backend == "nccl";
+  if (!chooses || !membership.lifeline || !all_known(seats))
+    return;  // threads of one process have no lifeline
   if (all_share_one(seats)) {
     membership.group = on_one_gpu(std::move(membership.group));
   } else if (has_nccl() && !sharing(seats)) {

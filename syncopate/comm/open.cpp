@@ -12,6 +12,7 @@
 #include "syncopate/comm/inproc.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/mpi.h"
+#include "syncopate/comm/nccl.h"
 #include "syncopate/comm/shm.h"
 #include "syncopate/comm/staged.h"
 #include "syncopate/comm/two_level.h"
@@ -83,7 +84,7 @@ void open_group(Membership& membership, const CommOptions& options) {
   const std::vector<std::string> names = hosts_of_ranks(*line, options);
   const Hosts hosts(names);
   require_fitting(options.backend, hosts, line->size());
-  const bool chooses = options.backend == "auto";
+  const bool chooses = options.backend == "auto" || options.backend == "nccl";
   membership.backend = chooses ? fitting(hosts, line->size()) : options.backend;
   std::unique_ptr<Group> group;
   try {
@@ -125,6 +126,7 @@ Membership open(const CommOptions& options) {
     return membership;
   }
   if (backend == "mpi") require_mpi(options.size);
+  if (backend == "nccl") require_nccl();
   lifeline::Connection connection = lifeline::rendezvous(options.rendezvous,
                                                          {.rank = options.rank,
                                                           .size = options.size,

@@ -108,6 +108,8 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
   const bool of_gpus =
       setting == "compute.graphs" || setting == "compute.mps" || setting == "compute.autotune";
   if (of_gpus && spec.compute.device == "cpu") return "--device cuda";
+  if (setting == "compute.autotune" && spec.compute.precision == "fp32") return "--precision bf16";
+  if (setting == "compute.mps" && spec.comm.workers < 2) return "--workers 2 or more";
   static const std::vector<std::string> of_files{"task.text", "task.encoding", "task.separator",
                                                  "task.cache"};
   if (holds(of_files, setting) && spec.task.data.empty() && spec.validation().path.empty()) return "--data";

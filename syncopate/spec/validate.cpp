@@ -50,6 +50,8 @@ void require_workers(const RunSpec& spec) {
   if (!(spec.comm.timeout > 0) || !std::isfinite(spec.comm.timeout)) {
     throw ConfigError("--timeout must be above 0 seconds, got {}", spec.comm.timeout);
   }
+  if (spec.comm.backend == "nccl" && spec.compute.device == "cpu")
+    throw ConfigError("--backend nccl is for workers on GPUs; use --device cuda or --backend auto");
   if (spec.comm.backend == "nccl" && spec.servers() > 0)
     throw ConfigError("--backend nccl is for workers on GPUs, and servers have none; use --backend auto");
   const int64_t processes = spec.comm.workers + spec.servers();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/nccl.h"
 #include "syncopate/comm/open.h"
 #include "tests/contract/ranks.h"
 
@@ -54,7 +55,13 @@ TEST(Backend, IsRefusedWhereItDoesNotFit) {
   EXPECT_NE(refusal("aab", "shm").find("these run on several; use shm+gloo"), std::string::npos);
   EXPECT_NE(refusal("aa", "shm+gloo").find("these run on one; use shm"), std::string::npos);
   EXPECT_NE(refusal("ab", "shm+gloo").find("each of these has its own; use gloo"), std::string::npos);
-  EXPECT_NE(refusal("ab", "smoke").find("a backend is auto, gloo, shm, shm+gloo or mpi"), std::string::npos);
+  if (comm::has_nccl()) {
+    EXPECT_EQ(backend_on("aab", "nccl"), backend_on("aab", "auto"));  // what GPUs add comes later
+  } else {
+    EXPECT_NE(refusal("aa", "nccl").find("built without NCCL"), std::string::npos);
+  }
+  EXPECT_NE(refusal("ab", "smoke").find("a backend is auto, gloo, shm, shm+gloo, mpi or nccl"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ void GraphEngine::record(Replica& replica, const tensor::Batch& batch, Shape& sh
   shape.loss_on_host = at::zeros({}, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
   shape.uploaded.emplace();
   shape.taken.emplace();
+  shape.taken->set();  // whoever had that memory before is done with it
   shape.loss_known.emplace();
   shape.forward.emplace(memory_);
   std::optional<BlockChain> chain;

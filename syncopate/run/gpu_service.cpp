@@ -51,8 +51,9 @@ bool wait_for(milliseconds patience, const auto& done) {
 std::unique_ptr<GpuService> GpuService::start(milliseconds patience) {
   const fs::path program = find_program();
   if (program.empty() || served_already()) return nullptr;
-  std::string folder = (fs::temp_directory_path() / "syncopate-mps-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) return nullptr;
+  std::error_code none;
+  std::string folder = (fs::temp_directory_path(none) / "syncopate-mps-XXXXXX").string();
+  if (none || ::mkdtemp(folder.data()) == nullptr) return nullptr;
   std::unique_ptr<GpuService> service(new GpuService(program, folder));
   return service->ready(patience) ? std::move(service) : nullptr;
 }
@@ -84,7 +85,8 @@ bool GpuService::ready(milliseconds patience) {
   } catch (const std::system_error&) {
     return false;
   }
-  return wait_for(patience, [&] { return process_->look() || fs::exists(folder_ / "control"); }) &&
+  return wait_for(patience,
+                  [&] { return process_->look() || ::access((folder_ / "control").c_str(), F_OK) == 0; }) &&
          !process_->status();
 }
 

@@ -311,8 +311,8 @@ void RunSpec::Compute::describe(Fields& fields) {
              "on a GPU: record the passes of a step as CUDA graphs and launch them as a whole");
   fields.add(
       "autotune", autotune,
-      "on a GPU in half precision: convolutions by the algorithms that are fastest in a trial; false: the "
-      "same bits in every run");
+      "on a GPU in half precision: convolutions by the algorithms that are fastest in a trial; false: by "
+      "the same ones in every run");
   fields.add(
       "mps", mps,
       "workers that share a GPU: start NVIDIA's Multi-Process Service for them, where it is installed");

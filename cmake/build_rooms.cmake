@@ -74,7 +74,7 @@ endforeach()
 add_dependencies(room_base syncopate_commit)
 if(SYNCOPATE_JOIN)
   # Most builds have no use for these: then at least they cost little.
-  file(GLOB on_gpu CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/syncopate/nn/layers/gpu_*.cpp)
+  file(GLOB on_gpu CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/syncopate/nn/layers/gpu/*.cpp)
   set_source_files_properties(${on_gpu} PROPERTIES UNITY_GROUP on_gpu)
   set_target_properties(room_nn PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endif()

@@ -1,16 +1,20 @@
 #include "syncopate/comm/gpus.h"
 
 #include <ATen/ATen.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/nccl.h"
-#include "syncopate/comm/one_gpu.h"
+#include "syncopate/comm/one_gpu/one_gpu.h"
 #include "syncopate/gpu/graph.h"
 #include "syncopate/gpu/shared.h"
 
@@ -22,7 +26,17 @@ struct Seat {
   int64_t on_gpu = 0;
   int64_t known = 0;           ///< whether `gpu` says which one
   std::array<char, 16> gpu{};  ///< alike in all processes that use it
+  uint64_t host = 0;           ///< as NCCL is told, where it is
+
+  auto operator<=>(const Seat&) const = default;
 };
+
+/// NCCL takes ranks that were given different NCCL_HOSTIDs for ranks of different hosts, and their GPUs for
+/// different ones. So do we: then two ranks on one GPU can do what two GPUs would.
+uint64_t host_for_nccl() {
+  const char* const told = ::getenv("NCCL_HOSTID");
+  return told == nullptr ? 0 : std::hash<std::string_view>()(told);
+}
 
 Seat seat_at(c10::Device device) {
   Seat seat;
@@ -30,6 +44,7 @@ Seat seat_at(c10::Device device) {
   if (!device.is_cuda() || !gpu::built()) return seat;
   seat.known = 1;
   seat.gpu = gpu::identity(device);
+  seat.host = host_for_nccl();
   return seat;
 }
 
@@ -53,9 +68,9 @@ int rank_where(const std::vector<Seat>& seats, bool on_gpu) {
 
 /// The first two ranks that share a GPU.
 std::optional<std::pair<int, int>> sharing(const std::vector<Seat>& seats) {
-  std::map<std::array<char, 16>, int> taken;
+  std::map<Seat, int> taken;
   for (size_t rank = 0; rank < seats.size(); ++rank) {
-    const auto [found, is_new] = taken.emplace(seats[rank].gpu, static_cast<int>(rank));
+    const auto [found, is_new] = taken.emplace(seats[rank], static_cast<int>(rank));
     if (!is_new) return std::pair(found->second, static_cast<int>(rank));
   }
   return std::nullopt;
@@ -67,7 +82,7 @@ bool all_known(const std::vector<Seat>& seats) {
 
 bool all_share_one(const std::vector<Seat>& seats) {
   return std::all_of(seats.begin(), seats.end(),
-                     [&](const Seat& seat) { return seat.gpu == seats.front().gpu; });
+                     [&](const Seat& seat) { return seat == seats.front(); });
 }
 
 /// Alike on all ranks, since all see the same seats.

@@ -16,6 +16,12 @@ Hosts::Hosts(const std::vector<std::string>& names) {
   }
 }
 
+Seating Hosts::seating() const {
+  if (size() == 1) return Seating::kAlone;
+  if (count() == 1) return Seating::kOneHost;
+  return count() == size() ? Seating::kOneEach : Seating::kTwoLevels;
+}
+
 int Hosts::first_row(int host) const {
   int row = 0;
   for (int before = 0; before < host; ++before) row += ranks_on(before);

@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/agent_store.h"
-#include "syncopate/comm/gloo.h"
+#include "syncopate/comm/gloo/agent_store.h"
+#include "syncopate/comm/gloo/gloo.h"
 #include "syncopate/comm/hosts.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/mpi.h"
 #include "syncopate/comm/nccl.h"
-#include "syncopate/comm/shm.h"
+#include "syncopate/comm/shm/shm.h"
 #include "syncopate/comm/staged.h"
-#include "syncopate/comm/two_level.h"
+#include "syncopate/comm/two_level/two_level.h"
 
 namespace syncopate::comm {
 namespace {
@@ -49,14 +49,14 @@ std::vector<std::string> hosts_of_ranks(lifeline::Lifeline& line, const CommOpti
 }
 
 /// What is chosen by itself, where the ranks are.
-std::string fitting(const Hosts& hosts, int size) {
-  if (hosts.count() == 1) return "shm";
-  return hosts.count() == size ? "gloo" : "shm+gloo";
+std::string fitting(const Hosts& hosts) {
+  const Seating seating = hosts.seating();
+  return seating == Seating::kTwoLevels ? "shm+gloo" : seating == Seating::kOneEach ? "gloo" : "shm";
 }
 
 /// Throws ConfigError for a backend that is not for ranks that sit so.
-void require_fitting(const std::string& backend, const Hosts& hosts, int size) {
-  const std::string fits = fitting(hosts, size);
+void require_fitting(const std::string& backend, const Hosts& hosts) {
+  const std::string fits = fitting(hosts);
   if (backend == "shm" && fits != "shm")
     throw ConfigError("the backend shm is for the workers of one host, but these run on several; use {}",
                       fits);
@@ -83,9 +83,9 @@ void open_group(Membership& membership, const CommOptions& options) {
   const std::shared_ptr<lifeline::Lifeline>& line = membership.lifeline;
   const std::vector<std::string> names = hosts_of_ranks(*line, options);
   const Hosts hosts(names);
-  require_fitting(options.backend, hosts, line->size());
+  require_fitting(options.backend, hosts);
   const bool chooses = options.backend == "auto" || options.backend == "nccl";
-  membership.backend = chooses ? fitting(hosts, line->size()) : options.backend;
+  membership.backend = chooses ? fitting(hosts) : options.backend;
   std::unique_ptr<Group> group;
   try {
     group = open_backend(membership.backend, line, options, names);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 
 namespace syncopate::run {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/nn/stage_model.h"
 #include "syncopate/parallel/engines/pipeline_engine.h"

@@ -1,4 +1,4 @@
-#include "syncopate/comm/shared_memory.h"
+#include "syncopate/comm/shm/shared_memory.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

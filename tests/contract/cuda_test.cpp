@@ -2,10 +2,13 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "syncopate/comm/nccl.h"
-#include "syncopate/comm/one_gpu.h"
+#include "syncopate/comm/one_gpu/one_gpu.h"
 #include "syncopate/comm/staged.h"
 #include "syncopate/gpu/graph.h"
+#include "tests/contract/mpi_ranks.h"
 #include "tests/contract/ranks.h"
 
 // Every operation on tensors that live on a GPU, all ranks on the first one.
@@ -104,6 +107,19 @@ TEST(Cuda, EveryOperationWorksOverNcclWithAsManyRanksAsThereAreGpus) {
     std::unique_ptr<Group> inner =
         comm::staged(line->size() == 1 ? comm::open_alone() : comm::open_gloo(line, kPatience));
     return comm::over_nccl(std::move(inner), line, kPatience, device);
+  });
+}
+
+/// Under mpirun: as many processes, all on the first GPU. NCCL takes them for processes of different hosts,
+/// so that it connects them over sockets.
+TEST(Cuda, EveryOperationWorksOverNcclInSeveralProcesses) {
+  if (!at::hasCUDA() || !comm::has_nccl() || mpi_ranks() < 2)
+    GTEST_SKIP() << "needs a CUDA device, NCCL and mpirun -n 2";
+  ::setenv("NCCL_HOSTID", std::getenv("OMPI_COMM_WORLD_RANK"), 1);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  run_mpi_ranks(every_operation, kPatience, [](std::shared_ptr<lifeline::Lifeline> line) {
+    std::unique_ptr<Group> inner = comm::staged(comm::open_shm(line, kPatience));
+    return comm::over_nccl(std::move(inner), line, kPatience, c10::Device(c10::kCUDA, 0));
   });
 }
 

@@ -89,7 +89,8 @@ MpiBoard::Page MpiBoard::next_page() {
   return Page(pages++);
 }
 
-void run_mpi_ranks(const std::function<void(comm::Group&)>& body, std::chrono::milliseconds timeout) {
+void run_mpi_ranks(const std::function<void(comm::Group&)>& body, std::chrono::milliseconds timeout,
+                   const OpenGroup& open) {
   static size_t rounds = 0;
   Round& round = shared().rounds.at(rounds++);
   const int rank = my_rank(), size = mpi_ranks();
@@ -107,7 +108,7 @@ void run_mpi_ranks(const std::function<void(comm::Group&)>& body, std::chrono::m
     const auto line = std::make_shared<lifeline::Lifeline>(
         lifeline::LifelineOptions{{"127.0.0.1", round.port}, rank, size, timeout, kPatience, "", {}});
     line->await_all(kPatience);
-    const std::unique_ptr<comm::Group> group = comm::open_mpi(line, timeout);
+    const std::unique_ptr<comm::Group> group = open ? open(line) : comm::open_mpi(line, timeout);
     body(*group);
     line->goodbye();
   } catch (const Error& error) {

@@ -28,9 +28,11 @@ class MpiBoard {
   static Page next_page();
 };
 
+using OpenGroup = std::function<std::unique_ptr<comm::Group>(std::shared_ptr<lifeline::Lifeline>)>;
+
 /// `body` on this process's rank; the others run it too. Returns when all are through, and throws everywhere
-/// what one has thrown: an Error by its kind.
+/// what one has thrown: an Error by its kind. Over MPI, or over what `open` makes.
 void run_mpi_ranks(const std::function<void(comm::Group&)>& body,
-                   std::chrono::milliseconds timeout = kPatience);
+                   std::chrono::milliseconds timeout = kPatience, const OpenGroup& open = {});
 
 }  // namespace syncopate::test

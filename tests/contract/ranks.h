@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "syncopate/comm/gloo.h"
-#include "syncopate/comm/inproc.h"
-#include "syncopate/comm/shm.h"
-#include "syncopate/comm/two_level.h"
+#include "syncopate/comm/gloo/gloo.h"
+#include "syncopate/comm/inproc/inproc.h"
+#include "syncopate/comm/shm/shm.h"
+#include "syncopate/comm/two_level/two_level.h"
 #include "syncopate/lifeline/lifeline.h"
 #include "syncopate/lifeline/server.h"
 

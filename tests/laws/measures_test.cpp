@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/parallel/noise_scale.h"
 #include "tests/laws/rig.h"
 #include "tests/support/support.h"

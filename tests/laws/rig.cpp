@@ -8,7 +8,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/comm/metered.h"
 #include "syncopate/data/sampler.h"
 #include "syncopate/nn/bert/bert_heads.h"

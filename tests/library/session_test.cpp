@@ -8,7 +8,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "tests/contract/ranks.h"
 #include "tests/support/support.h"
 

@@ -9,7 +9,7 @@
 
 #include "syncopate/base/rng.h"
 #include "syncopate/nn/kernels/kernels.h"
-#include "syncopate/nn/layers/fast_layers.h"
+#include "syncopate/nn/layers/fast/layers.h"
 #include "syncopate/nn/layers/layers_plain.h"
 
 // Our kernels, in every instruction set of this CPU, against the plain compositions in double precision:

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/comm/metered.h"
 #include "syncopate/parallel/averagers/all_reduce.h"
 #include "syncopate/parallel/averagers/low_rank.h"

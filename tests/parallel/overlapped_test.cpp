@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/parallel/averagers/all_reduce.h"

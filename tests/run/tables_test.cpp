@@ -6,7 +6,7 @@
 #include <set>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/nn/bert/bert_config.h"
 #include "syncopate/nn/gpt/gpt_config.h"
 #include "syncopate/nn/resnet/resnet_config.h"

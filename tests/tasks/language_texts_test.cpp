@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/tasks/setup.h"
 #include "tests/support/support.h"
 #include "tests/support/tasks.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "tests/contract/ranks.h"
 
 namespace syncopate::train {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/train/evaluate.h"
 #include "tests/contract/ranks.h"

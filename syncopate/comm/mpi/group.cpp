@@ -7,7 +7,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/inproc.h"
+#include "syncopate/comm/inproc/inproc.h"
 #include "syncopate/comm/job_queue.h"
 #include "syncopate/comm/members.h"
 #include "syncopate/comm/mpi.h"

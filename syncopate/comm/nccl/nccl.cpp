@@ -4,15 +4,14 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <stdlib.h>
 
-#include <algorithm>
-#include <future>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/gloo_store.h"
+#include "syncopate/comm/connect_aside.h"
+#include "syncopate/comm/gloo/store.h"
 #include "syncopate/comm/members.h"
 #include "syncopate/comm/own.h"
 #include "syncopate/comm/reduce_type.h"
@@ -74,9 +73,9 @@ void silence_watchdog() {
 
 Backend connect_nccl(const std::shared_ptr<Waits>& waits, const NcclPlace& place) {
   silence_watchdog();
-  // NCCL connects in the first operation, which cannot be interrupted: it gets a thread of its own, left
-  // behind when the run fails meanwhile.
-  auto task = std::make_shared<std::packaged_task<Backend()>>([waits, place] {
+  const std::string trouble =
+      fmt::format("rank {} cannot reach the other GPUs by NCCL from {}", place.rank, place.device.str());
+  return connect_aside(waits, trouble, [waits, place] {
     const c10::cuda::CUDAGuard guard(place.device);
     const auto store = store_over(waits->lifeline(), waits->timeout());
     // Our own waits keep the deadline.
@@ -85,26 +84,12 @@ Backend connect_nccl(const std::shared_ptr<Waits>& waits, const NcclPlace& place
     const auto scoped = c10::make_intrusive<c10d::PrefixStore>(place.prefix, store);
     auto made = c10::make_intrusive<c10d::ProcessGroupNCCL>(scoped, place.rank, place.size, options);
     std::vector<at::Tensor> token{at::zeros({1}, at::TensorOptions(place.device))};
-    const Work first = made->allreduce(token);
+    const Work first = made->allreduce(token);  // NCCL connects in the first operation
     while (!done_within(*first, milliseconds(250))) {
       if (waits->dead()) break;
     }
     return made;
   });
-  std::future<Backend> made = task->get_future();
-  std::thread([task] { (*task)(); }).detach();
-  waits->wait("connecting", [&](milliseconds slice) {
-    return made.wait_for(std::min(slice, milliseconds(100))) == std::future_status::ready;
-  });
-  try {
-    return made.get();
-  } catch (const CommError&) {
-    throw;
-  } catch (const std::exception& error) {
-    waits->lifeline()->check();
-    throw CommError("rank {} cannot reach the other GPUs by NCCL from {}: {}", place.rank, place.device.str(),
-                    first_line(error.what()));
-  }
 }
 
 class NcclGroup : public Group {
@@ -126,9 +111,7 @@ class NcclGroup : public Group {
   Pending all_reduce(at::Tensor tensor, Op op) override {
     if (!takes(tensor)) return inner_->all_reduce(tensor, op);
     c10d::AllreduceOptions options;
-    options.reduceOp = op == Op::kMax   ? c10d::ReduceOp::MAX
-                       : op == Op::kMin ? c10d::ReduceOp::MIN
-                                        : c10d::ReduceOp::SUM;
+    options.reduceOp = reduce_op<c10d::ReduceOp>(op);
     const at::Tensor mine = tensor.detach();
     const at::Tensor wide = mine.to(reduced_as(mine.scalar_type()));  // itself where the type is the same
     std::vector<at::Tensor> tensors{wide};

@@ -6,6 +6,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/gpu/cuda/jobs.h"
+#include "syncopate/gpu/patches.h"
 
 namespace syncopate::gpu {
 namespace {
@@ -84,6 +85,27 @@ void add_laid(const at::Tensor& grad_OIKK, const at::Tensor& laid_OIKK) {
                   .pixels = static_cast<int>(grad_OIKK.size(2) * grad_OIKK.size(3)),
                   .laid = data(laid_OIKK),
                   .grad = float_data(grad_OIKK)});
+}
+
+at::Tensor patches(const at::Tensor& x_BCHW, int64_t kernel, int64_t padding, int64_t width) {
+  const int64_t B = x_BCHW.size(0), C = x_BCHW.size(1), H = x_BCHW.size(2), W = x_BCHW.size(3);
+  check(x_BCHW.scalar_type() == at::kBFloat16 && width % 8 == 0 && kernel * kernel * C <= width,
+        "patches of bf16 images that fit their rows");
+  at::Tensor out =
+      at::empty({B * H * W, width}, x_BCHW.options().memory_format(at::MemoryFormat::Contiguous));
+  check(out.numel() / 8 < (int64_t{1} << 31), "patches are counted in 32 bits");
+  PatchJob job{.batch = static_cast<unsigned>(B),
+               .channels = static_cast<unsigned>(C),
+               .height = static_cast<unsigned>(H),
+               .width = static_cast<unsigned>(W),
+               .kernel = static_cast<unsigned>(kernel),
+               .columns = static_cast<unsigned>(width),
+               .padding = static_cast<int>(padding),
+               .images = data(x_BCHW),
+               .out = data(out)};
+  for (int i = 0; i < 4; ++i) job.strides[i] = x_BCHW.stride(i);
+  run(job);
+  return out;
 }
 
 }  // namespace syncopate::gpu

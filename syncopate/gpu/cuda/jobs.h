@@ -165,6 +165,14 @@ struct LaidGradJob {
   const void* laid = nullptr;  ///< bf16
   float* grad = nullptr;
 };
+/// out [batch * height * width, columns]: the pixels around each pixel of bf16 images.
+struct PatchJob {
+  unsigned batch = 0, channels = 0, height = 0, width = 0, kernel = 1, columns = 0;  ///< a multiple of 8
+  int padding = 0;
+  const void* images = nullptr;
+  int64_t strides[4] = {};  ///< of batch, channels, height and width
+  void* out = nullptr;
+};
 constexpr bool takes_channels(int64_t channels) {  // whole vectors that divide a block
   return channels >= 8 && channels <= 2048 && (channels & (channels - 1)) == 0;
 }
@@ -229,6 +237,7 @@ void launch(const BatchNormJob& job, void* stream);
 void launch(const SumJob& job, void* stream);
 void launch(const BatchNormGradJob& job, void* stream);
 void launch(const LaidGradJob& job, void* stream);
+void launch(const PatchJob& job, void* stream);
 void launch(const AdamWJob& job, void* stream);
 void launch(const ClipJob& job, void* stream);
 /// half = values in bf16, piece by piece.

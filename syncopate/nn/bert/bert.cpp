@@ -8,7 +8,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/nn/layers/batch_tokens.h"
-#include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/fast/support.h"
 #include "syncopate/nn/layers/initialize.h"
 #include "syncopate/nn/layers/layers_plain.h"
 

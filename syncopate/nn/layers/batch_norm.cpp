@@ -7,8 +7,8 @@
 #include <array>
 #include <vector>
 
-#include "syncopate/nn/layers/fast_support.h"
-#include "syncopate/nn/layers/gpu_images.h"
+#include "syncopate/nn/layers/fast/support.h"
+#include "syncopate/nn/layers/gpu/images.h"
 
 namespace syncopate::nn {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/fast/support.h"
 
 namespace syncopate::nn {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "syncopate/nn/layers/fast_support.h"
+#include "syncopate/nn/layers/fast/support.h"
 
 namespace syncopate::nn {
 namespace {

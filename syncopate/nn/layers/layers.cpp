@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include "syncopate/nn/layers/fast_layers.h"
-#include "syncopate/nn/layers/fast_support.h"
-#include "syncopate/nn/layers/gpu_layers.h"
+#include "syncopate/nn/layers/fast/layers.h"
+#include "syncopate/nn/layers/fast/support.h"
+#include "syncopate/nn/layers/gpu/layers.h"
 #include "syncopate/nn/layers/initialize.h"
 #include "syncopate/nn/layers/layers_plain.h"
 

@@ -11,7 +11,7 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/gpu/graph.h"
 #include "syncopate/gpu/seed.h"
-#include "syncopate/nn/layers/gpu_support.h"
+#include "syncopate/nn/layers/gpu/support.h"
 
 namespace syncopate::nn {
 

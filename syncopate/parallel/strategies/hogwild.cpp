@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/shared_device.h"
+#include "syncopate/comm/one_gpu/shared_device.h"
 
 namespace syncopate::parallel {
 namespace {

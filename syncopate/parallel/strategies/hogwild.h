@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/comm/shared_memory.h"
+#include "syncopate/comm/shm/shared_memory.h"
 #include "syncopate/parallel/staleness_histogram.h"
 #include "syncopate/parallel/strategies/free_running.h"
 

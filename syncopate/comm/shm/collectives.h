@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/comm/metered.h"
+#include "syncopate/comm/shm/region.h"
+
+namespace syncopate::comm {
+
+/// Collective operations through memory that all ranks share. Sums go in rank order, whatever the size of the
+/// pieces: each rank sums a slice of every piece. One call at a time, in the same order on all ranks; ranks
+/// that call different things get a CommError.
+class ShmCollectives {
+ public:
+  /// Until `ready`, which looks at other ranks' desks, at once where it is; throws when the group is dead.
+  using Await = std::function<void(const std::function<bool()>& ready)>;
+
+  explicit ShmCollectives(std::shared_ptr<ShmRegion> region) : region_(std::move(region)) {}
+  void all_reduce(const at::Tensor& tensor, Op op, const Await& await);
+  void broadcast(const at::Tensor& tensor, int root, const Await& await);
+  void gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, int root, const Await& await);
+  void scatter(const at::Tensor& into, const std::vector<at::Tensor>& from, int root, const Await& await);
+  void all_gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, const Await& await);
+  void barrier(const Await& await);
+
+ private:
+  /// What all ranks must have in common.
+  struct Deed {
+    Kind call = Kind::kBarrier;
+    int detail = 0;  ///< root or reduction
+    int64_t bytes = 0;
+    at::ScalarType type = at::kByte;
+  };
+  using Step = std::function<void(int64_t piece)>;
+  static int64_t in_a_number(const Deed& deed);
+
+  template <typename Fits>
+  bool all_of(const Fits& fits) const;  ///< desks
+  /// The next piece, once its buffers are free; `fill` puts this rank's part there.
+  int64_t publish(const Deed& deed, const Await& await, const Step& fill);
+  void await_published(int64_t piece, const Deed& deed, const Await& await);
+  void await_published(int64_t piece, int rank, const Deed& deed, const Await& await);
+  void finish(int64_t piece);
+  void reduce_large(const at::Tensor& tensor, Op op, const Await& await);
+  void reduce_small(const at::Tensor& tensor, Op op, const Await& await);
+
+  std::shared_ptr<ShmRegion> region_;
+  int64_t next_ = 0;  ///< piece
+};
+
+}  // namespace syncopate::comm

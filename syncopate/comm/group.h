@@ -35,6 +35,10 @@ class Group {
   virtual void barrier() = 0;
   /// A group of the ranks that gave the same color, ordered by key, then rank.
   virtual std::unique_ptr<Group> split(int color, int key) = 0;
+  /// Memory for `count` elements, zero at first, where all_reduce works best: where ranks share memory, each
+  /// finds the others' tensors in place and nothing is copied. Any tensor may be summed, this one is quicker.
+  /// Lives as long as the tensor. Collective; all ranks ask for the same.
+  virtual at::Tensor room(int64_t count, at::ScalarType type);
   /// Sets how long this rank waits in later operations; groups split from this one start with the same value.
   /// A rank that serves requests may wait as long as the others live.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;

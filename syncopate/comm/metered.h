@@ -82,6 +82,7 @@ class Metered : public Group {
   void barrier() override;
   std::unique_ptr<Group> split(int color, int key) override { return part(color, key); }
   std::unique_ptr<Metered> part(int color, int key);  ///< `split` that returns a Metered
+  at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
   void set_timeout(std::chrono::milliseconds timeout) override;
 
  private:

@@ -109,6 +109,7 @@ class Staged : public Group {
   }
 
   void barrier() override { inner_->barrier(); }
+  at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
   std::unique_ptr<Group> split(int color, int key) override {
     return staged(inner_->split(color, key), what_);

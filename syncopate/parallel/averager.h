@@ -31,6 +31,8 @@ class Averager {
   virtual void begin(int64_t /*step*/) {}
   /// In place. Every rank starts the same pieces in the same order; several may be under way.
   virtual comm::Pending start(Piece piece) = 0;
+  /// Whether the group itself sums the pieces, where they are: quicker in its own room (comm::Group::room).
+  virtual bool sums_in_place() const { return false; }
   /// What a checkpoint must hold. After `attach`.
   virtual std::vector<StateTensor> state() { return {}; }
 };

@@ -67,5 +67,7 @@ class Strategy {
 
 /// Every rank takes rank 0's parameters.
 void take_parameters_of_rank_zero(Replica& replica, comm::Group& group);
+/// From here on the gradients lie where the group sums them best. Collective.
+void keep_gradients_in(comm::Group& group, tensor::FlatParams& params);
 
 }  // namespace syncopate::parallel

@@ -55,6 +55,15 @@ void FlatParams::move_values(const at::Tensor& storage) {
   for (Entry& entry : entries_) entry.parameter.set_data(value_of(entry).view(entry.parameter.sizes().vec()));
 }
 
+void FlatParams::move_grads(const at::Tensor& storage) {
+  check(storage.sizes() == grads.sizes() && storage.dtype() == grads.dtype() && storage.is_contiguous() &&
+            storage.device() == grads.device(),
+        "new storage for gradients has the form of the old");
+  grads = storage;
+  for (Entry& entry : entries_)
+    entry.parameter.mutable_grad() = grad_of(entry).view(entry.parameter.sizes().vec());
+}
+
 at::Tensor FlatParams::value_of(const Entry& entry) const {
   return values.narrow(0, entry.offset, entry.size);
 }

@@ -51,6 +51,8 @@ class FlatParams {
   /// From here on the parameters are what `storage` holds (as many elements, of the same type), and live
   /// there.
   void move_values(const at::Tensor& storage);
+  /// The same for the gradients; what they are now is forgotten.
+  void move_grads(const at::Tensor& storage);
 
   /// From here on there is room for a copy of the values in half precision, which matrix products read.
   /// Matrices come first, each of them right behind the one before it in `entries`, then the rest: so several

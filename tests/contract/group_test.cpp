@@ -127,6 +127,48 @@ TEST_P(GroupContract, AllReduceGivesEveryRankTheReduction) {
   }
 }
 
+// In the group's own room, whole and in part, several at once; beside tensors of its size elsewhere.
+TEST_P(GroupContract, AllReduceWorksInTheGroupsOwnRoom) {
+  run_all([&](Group& group, at::ScalarType type, int64_t size) {
+    const at::Tensor room = group.room(2 * size, type);
+    ASSERT_EQ(room.numel(), 2 * size);
+    EXPECT_EQ(room.ne(0).sum().item<int64_t>(), 0);
+    at::Tensor front = room.narrow(0, 0, size), back = room.narrow(0, size, size);
+    at::Tensor elsewhere = input(group.rank(), size, type, 3);
+    front.copy_(input(group.rank(), size, type, 1));
+    back.copy_(input(group.rank(), size, type, 2));
+    comm::Pending first = group.all_reduce(front, Op::kSum), second = group.all_reduce(elsewhere, Op::kSum);
+    first.wait();
+    EXPECT_TRUE(front.equal(expected_reduction(ranks(), size, type, Op::kSum, 1))) << what(front, type, size);
+    EXPECT_TRUE(back.equal(input(group.rank(), size, type, 2)));
+    group.all_reduce(back, Op::kMax).wait();
+    second.wait();
+    EXPECT_TRUE(back.equal(expected_reduction(ranks(), size, type, Op::kMax, 2))) << what(back, type, size);
+    EXPECT_TRUE(elsewhere.equal(expected_reduction(ranks(), size, type, Op::kSum, 3)));
+    const bool foil = ranks() > 1 && size >= 7 && type != at::kBool;
+    if (foil) {
+      EXPECT_FALSE(front.equal(input(group.rank(), size, type, 1)));
+    }
+  });
+}
+
+TEST_P(GroupContract, RoomsComeAndGo) {
+  run([&](Group& group) {
+    constexpr int64_t kCount = 10'000;
+    at::Tensor kept = group.room(kCount, at::kFloat);
+    for (int round = 0; round < 3; ++round) {
+      at::Tensor room = group.room(kCount, at::kFloat);
+      room.fill_(group.rank() + round);
+      kept.fill_(1);
+      group.all_reduce(room, Op::kSum).wait();
+      group.all_reduce(kept, Op::kSum).wait();
+      EXPECT_EQ(room[kCount - 1].item<float>(),
+                static_cast<float>(ranks() * (ranks() - 1) / 2 + round * ranks()));
+      EXPECT_EQ(kept[0].item<float>(), static_cast<float>(ranks()));
+    }
+  });
+}
+
 TEST_P(GroupContract, AllReduceOfFractionsIsTheSameOnAllRanks) {
   run([&](Group& group) {
     at::Tensor mine = at::linspace(-1, 1, 10007).mul(0.1 * (group.rank() + 1)).sin().contiguous();
@@ -521,6 +563,10 @@ TEST_P(InRankOrder, SumsHaveTheBitsOfOneRankThatAddsThemUp) {
       group.all_reduce(mine, Op::kSum).wait();
       EXPECT_TRUE(mine.equal((of(0) + of(1)) + of(2)));
       EXPECT_FALSE(mine.equal(of(0) + (of(1) + of(2))));
+      at::Tensor room = group.room(size, at::kFloat);
+      room.copy_(of(group.rank()));
+      group.all_reduce(room, Op::kSum).wait();
+      EXPECT_TRUE(room.equal(mine));
     });
   }
 }
@@ -553,6 +599,21 @@ TEST_P(ComparesCalls, RejectsMismatchedCalls) {
                        }
                      }),
                  CommError);
+  }
+}
+
+TEST(Shm, TensorsAtDifferentPlacesOfTheRoomAreAnErrorThatEndsTheGroup) {
+  for (const int64_t place : {int64_t{0}, int64_t{64}, int64_t{-1}}) {
+    const auto body = [&](Group& group) {
+      const at::Tensor room = group.room(9'000, at::kFloat);
+      at::Tensor other = place < 0 ? at::zeros({8'000}) : room.narrow(0, place, 8'000);
+      group.all_reduce(group.rank() == 0 ? room.narrow(0, 0, 8'000) : other, Op::kSum).wait();
+    };
+    if (place == 0) {
+      EXPECT_NO_THROW(run_shm_ranks(2, body));
+    } else {
+      EXPECT_THROW(run_shm_ranks(2, body), CommError);
+    }
   }
 }
 

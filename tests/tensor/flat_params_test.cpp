@@ -38,6 +38,14 @@ TEST(FlatParams, MovingStorageKeepsTheModelBound) {
   (first * first).sum().backward();
   EXPECT_EQ(params.grads.sum().item<float>(), 48);
   EXPECT_THROW(params.move_values(at::zeros({3})), InternalError);
+
+  const at::Tensor room = at::full_like(params.grads, 7);
+  params.move_grads(room);
+  params.check_views();
+  params.zero_grads();
+  (first * first).sum().backward();
+  EXPECT_EQ(room.sum().item<float>(), 48);
+  EXPECT_THROW(params.move_grads(at::zeros({3})), InternalError);
 }
 
 TEST(FlatParams, ZeroingByRowsZeroesAll) {

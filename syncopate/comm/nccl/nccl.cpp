@@ -159,6 +159,7 @@ class NcclGroup : public Group {
   Pending send(at::Tensor tensor, int to, int tag) override { return inner_->send(tensor, to, tag); }
   Pending receive(at::Tensor into, int from, int tag) override { return inner_->receive(into, from, tag); }
   void barrier() override { inner_->barrier(); }
+  at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
 
   std::unique_ptr<Group> split(int color, int key) override {
     const std::vector<int> ranks = members(*inner_, color, key);

@@ -79,6 +79,7 @@ class OneGpu : public Group {
   Pending send(at::Tensor tensor, int to, int tag) override { return inner_->send(tensor, to, tag); }
   Pending receive(at::Tensor into, int from, int tag) override { return inner_->receive(into, from, tag); }
   void barrier() override { inner_->barrier(); }
+  at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
   std::unique_ptr<Group> split(int color, int key) override {
     return std::make_unique<OneGpu>(inner_->split(color, key));

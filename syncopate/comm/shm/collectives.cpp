@@ -21,6 +21,16 @@ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
+struct Slice {
+  int64_t begin = 0, bytes = 0;
+};
+
+/// What one of `ranks` sums of `bytes`, in whole lines of the cache.
+Slice slice_of(int64_t bytes, int rank, int ranks) {
+  const auto border = [&](int k) { return k == ranks ? bytes : bytes / kLine * k / ranks * kLine; };
+  return {border(rank), border(rank + 1) - border(rank)};
+}
+
 /// Calls `each(first byte, bytes)` for pieces of at most `most` bytes.
 template <typename Each>
 void in_pieces(int64_t bytes, int64_t most, const Each& each) {
@@ -49,6 +59,7 @@ int64_t ShmCollectives::publish(const Deed& deed, const Await& await, const Step
   fill(piece);
   ShmRegion::Desk& desk = region_->mine();
   desk.deed[static_cast<size_t>(piece % 2)].store(in_a_number(deed));
+  desk.place[static_cast<size_t>(piece % 2)].store(deed.place);
   desk.published.store(piece + 1);
   region_->tell();
   return piece;
@@ -58,7 +69,7 @@ void ShmCollectives::await_published(int64_t piece, int rank, const Deed& deed, 
   const ShmRegion::Desk& desk = region_->desk(rank);
   await([&] { return desk.published.load() > piece; });
   const int64_t theirs = desk.deed[static_cast<size_t>(piece % 2)].load();
-  if (theirs == in_a_number(deed)) return;
+  if (theirs == in_a_number(deed) && desk.place[static_cast<size_t>(piece % 2)].load() == deed.place) return;
   throw CommError(
       "rank {} of a group called {} where rank {} called {}, or one with another tensor or root: all ranks "
       "must make the same calls in the same order",
@@ -95,14 +106,7 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
   const int rank = region_->rank(), ranks = region_->size();
   const auto element = static_cast<int64_t>(tensor.element_size());
   const Deed deed{Kind::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type()};
-  struct Slice {
-    int64_t begin = 0, bytes = 0;
-  };
-  // Of a piece, in whole lines of the cache.
-  const auto slice = [&](int64_t bytes, int r) {
-    const auto border = [&](int k) { return k == ranks ? bytes : bytes / kLine * k / ranks * kLine; };
-    return Slice{border(r), border(r + 1) - border(r)};
-  };
+  const auto slice = [&](int64_t bytes, int r) { return slice_of(bytes, r, ranks); };
   const auto put = [&](int64_t from, int64_t bytes) {
     return publish(deed, await, [&](int64_t piece) {
       for (int r = 0; r < ranks; ++r) {  // its own slice it takes from the tensor itself
@@ -138,6 +142,30 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
     }
     finish(now);
   });
+}
+
+bool ShmCollectives::pays_in_place(const at::Tensor& tensor) { return size_of(tensor) > kSmall; }
+
+void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWindows::Place& place, Op op,
+                                         const Await& await) {
+  const int rank = region_->rank(), ranks = region_->size();
+  const Deed deed{Kind::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type(),
+                  place.number};
+  const int64_t piece = publish(deed, await, [](int64_t) {});
+  await_published(piece, deed, await);
+  const Slice own = slice_of(deed.bytes, rank, ranks);
+  std::vector<const void*> parts;
+  std::vector<void*> outs;
+  for (int r = 0; r < ranks; ++r) {
+    outs.push_back(place.window->part(r) + place.offset + own.begin);
+    parts.push_back(outs.back());
+  }
+  reduce_in_order(parts, outs, own.bytes / static_cast<int64_t>(tensor.element_size()), tensor.scalar_type(),
+                  op);
+  region_->mine().reduced.store(piece + 1);
+  region_->tell();
+  await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.reduced.load() > piece; }); });
+  finish(piece);
 }
 
 void ShmCollectives::broadcast(const at::Tensor& tensor, int root, const Await& await) {

@@ -9,6 +9,7 @@
 #include "syncopate/comm/group.h"
 #include "syncopate/comm/metered.h"
 #include "syncopate/comm/shm/region.h"
+#include "syncopate/comm/shm/windows.h"
 
 namespace syncopate::comm {
 
@@ -22,6 +23,11 @@ class ShmCollectives {
 
   explicit ShmCollectives(std::shared_ptr<ShmRegion> region) : region_(std::move(region)) {}
   void all_reduce(const at::Tensor& tensor, Op op, const Await& await);
+  /// Of a tensor that lies in a window: each rank sums a slice of everybody's tensors into all of them.
+  void all_reduce_in_place(const at::Tensor& tensor, const ShmWindows::Place& place, Op op,
+                           const Await& await);
+  /// Whether that is quicker for this one.
+  static bool pays_in_place(const at::Tensor& tensor);
   void broadcast(const at::Tensor& tensor, int root, const Await& await);
   void gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, int root, const Await& await);
   void scatter(const at::Tensor& into, const std::vector<at::Tensor>& from, int root, const Await& await);
@@ -35,6 +41,7 @@ class ShmCollectives {
     int detail = 0;  ///< root or reduction
     int64_t bytes = 0;
     at::ScalarType type = at::kByte;
+    int64_t place = 0;  ///< in a window
   };
   using Step = std::function<void(int64_t piece)>;
   static int64_t in_a_number(const Deed& deed);

@@ -44,7 +44,7 @@ MemoryFile::MemoryFile(const std::string& address, int64_t bytes) : address_(add
 }
 
 void MemoryFile::back(int64_t offset, int64_t bytes) const {
-  int code = EINTR;
+  int code = bytes > 0 ? EINTR : 0;
   while (code == EINTR) code = ::posix_fallocate(file_.fd(), offset, bytes);
   if (code != 0) refused("get", bytes, code);
 }

@@ -31,12 +31,13 @@ class ShmRegion {
   /// How far one rank is.
   struct alignas(64) Desk {
     Bell bell;
-    std::atomic<int32_t> ready;                ///< 1: everybody has the memory
-    std::atomic<int64_t> published;            ///< pieces that it has put where others find them
-    std::atomic<int64_t> reduced;              ///< of which it has summed its share
-    std::atomic<int64_t> done;                 ///< at which it will not look again
-    std::array<std::atomic<int64_t>, 2> deed;  ///< what it published the last two for
-    alignas(64) Bell post;                     ///< letters came, or there is room for more
+    std::atomic<int32_t> ready;                 ///< 1: everybody has the memory
+    std::atomic<int64_t> published;             ///< pieces that it has put where others find them
+    std::atomic<int64_t> reduced;               ///< of which it has summed its share
+    std::atomic<int64_t> done;                  ///< at which it will not look again
+    std::array<std::atomic<int64_t>, 2> deed;   ///< what it published the last two for
+    std::array<std::atomic<int64_t>, 2> place;  ///< and where in a window their tensors lie; 0: in none
+    alignas(64) Bell post;                      ///< letters came, or there is room for more
   };
 
   /// One rank's letters to another: a ring of bytes.

@@ -139,6 +139,12 @@ class ShmGroup : public Group {
 
   Pending all_reduce(at::Tensor tensor, Op op) override {
     if (tensor.numel() == 0) return nothing();
+    if (const auto place = windows_.find(tensor, rank()); place && ShmCollectives::pays_in_place(tensor)) {
+      return collective("all_reduce",
+                        [mine = own(tensor), place = *place, op](ShmCollectives& all, const auto& await) {
+                          all.all_reduce_in_place(mine, place, op, await);
+                        });
+    }
     return collective("all_reduce", [mine = own(tensor), op](ShmCollectives& all, const auto& await) {
       all.all_reduce(mine, op, await);
     });
@@ -213,6 +219,10 @@ class ShmGroup : public Group {
                     std::move(place));
   }
 
+  at::Tensor room(int64_t count, at::ScalarType type) override {
+    return count > 0 ? windows_.open(*this, count, type) : Group::room(count, type);
+  }
+
   void set_timeout(milliseconds timeout) override { state_->waits->set_timeout(timeout); }
 
  private:
@@ -266,6 +276,7 @@ class ShmGroup : public Group {
   ShmPlace place_;
   std::shared_ptr<ShmState> state_;
   std::shared_ptr<JobQueue> queue_;
+  ShmWindows windows_;
   std::thread postman_;
   int listening_ = 0;
   int64_t splits_ = 0;

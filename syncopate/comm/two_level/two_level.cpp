@@ -148,6 +148,13 @@ class TwoLevelGroup : public Group {
     return open_by_hosts(std::make_shared<Waits>(mine.lifeline(), mine.timeout()), std::move(place));
   }
 
+  at::Tensor room(int64_t count, at::ScalarType type) override {
+    at::Tensor made;
+    const auto up = [&](Levels& levels) { made = levels.up->room(count, type); };
+    start("room", up, [](Levels&) {}).wait();
+    return made;
+  }
+
   void set_timeout(milliseconds timeout) override { levels_->waits->set_timeout(timeout); }
 
  private:
@@ -226,7 +233,7 @@ class TwoLevelGroup : public Group {
 // -------------------
 
 /// For all ranks' parts.
-at::Tensor room(const Levels& levels, int64_t bytes) {
+at::Tensor empty_rows(const Levels& levels, int64_t bytes) {
   return at::empty({levels.hosts.size(), bytes}, at::kByte);
 }
 
@@ -243,7 +250,7 @@ at::Tensor row_of(const Levels& levels, const at::Tensor& all, int rank) {
 void collect(Levels& levels, Flight& flight, const at::Tensor& mine) {
   std::vector<at::Tensor> rows;
   if (levels.leads()) {
-    flight.all = room(levels, mine.numel());
+    flight.all = empty_rows(levels, mine.numel());
     rows = rows_of(levels, flight.all, levels.host()).unbind(0);
   }
   levels.up->gather(std::move(rows), mine, kLeader).wait();
@@ -274,7 +281,7 @@ void hand_over(const Levels& levels, Group& here, at::Tensor& all, int64_t bytes
   const int mine = levels.hosts.place(levels.rank);
   if (mine == from) here.send(all, to, kTag).wait();
   if (mine != to) return;
-  all = room(levels, bytes);
+  all = empty_rows(levels, bytes);
   here.receive(all, from, kTag).wait();
 }
 
@@ -312,7 +319,7 @@ Pending TwoLevelGroup::scatter(at::Tensor into, std::vector<at::Tensor> from, in
   const auto bytes = static_cast<int64_t>(into.nbytes());
   const auto up = [flight, from = as_bytes(from), bytes, root](Levels& levels) {
     const int home = levels.hosts.of(root);
-    if (levels.leads() || levels.is(root)) flight->all = room(levels, bytes);
+    if (levels.leads() || levels.is(root)) flight->all = empty_rows(levels, bytes);
     for (size_t r = 0; r < from.size() && levels.is(root); ++r)
       row_of(levels, flight->all, static_cast<int>(r)).copy_(from[r]);
     if (levels.host() == home)
@@ -347,7 +354,7 @@ Pending TwoLevelGroup::all_gather(std::vector<at::Tensor> into, at::Tensor mine)
   const auto down = [flight, into = as_bytes(into),
                      bytes = static_cast<int64_t>(mine.nbytes())](Levels& levels) {
     flight->cross();
-    if (!levels.leads()) flight->all = room(levels, bytes);
+    if (!levels.leads()) flight->all = empty_rows(levels, bytes);
     levels.down->broadcast(flight->all, kLeader).wait();
     unpack(levels, flight->all, into);
   };

@@ -13,6 +13,8 @@ class AllReduce : public Averager {
     return group_.all_reduce(std::move(piece.tensor), comm::Op::kSum);
   }
 
+  bool sums_in_place() const override { return true; }
+
  private:
   comm::Group& group_;
 };

@@ -11,11 +11,17 @@ void take_parameters_of_rank_zero(Replica& replica, comm::Group& group) {
   group.broadcast(replica.params.values, 0).wait();
 }
 
+void keep_gradients_in(comm::Group& group, tensor::FlatParams& params) {
+  if (group.size() > 1 && params.grads.is_cpu())
+    params.move_grads(group.room(params.size(), params.grads.scalar_type()));
+}
+
 EveryStep::EveryStep(comm::Group& group, std::unique_ptr<Averager> averager, Options options)
     : group_(group), averager_(std::move(averager)), options_(options) {}
 
 void EveryStep::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
+  if (averager_->sums_in_place()) keep_gradients_in(group_, replica.params);
   averager_->attach(replica);
 }
 

@@ -44,6 +44,7 @@ Overlapped::~Overlapped() {
 void Overlapped::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
   params_ = &replica.params;
+  if (averager_->sums_in_place()) keep_gradients_in(group_, replica.params);
   averager_->attach(replica);
   buckets_.clear();
   build(replica.model.row_tables());
@@ -83,7 +84,8 @@ void Overlapped::build(const std::vector<at::Tensor>& tables) {
     bucket.size = end - bucket.offset;
     open = by_rows == nullptr && static_cast<double>(bucket.size) * bytes_per_element < room * 1024 * 1024;
     if (by_rows != nullptr) {
-      bucket.rows = std::make_unique<RowExchange>(group_, entries[i], by_rows->size(0), by_rows->size(1));
+      bucket.rows = std::make_unique<RowExchange>(group_, entries[i], by_rows->size(0), by_rows->size(1),
+                                                  averager_->sums_in_place());
     }
     if (!open) room = options_.bucket_mib;
   }

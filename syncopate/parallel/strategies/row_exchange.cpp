@@ -5,8 +5,11 @@
 namespace syncopate::parallel {
 
 RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows,
-                         int64_t width)
-    : group_(group), entry_(&entry), rows_(rows), width_(width) {}
+                         int64_t width, bool in_place)
+    : group_(group), entry_(&entry), rows_(rows), width_(width) {
+  if (in_place && group.size() > 1 && entry.parameter.is_cpu() && rows >= 2)
+    room_ = group.room(rows / 2 * width, entry.parameter.scalar_type());
+}
 
 void RowExchange::announce(const at::Tensor& mine) {
   in_use_ = at::zeros({rows_}, at::kByte);
@@ -31,7 +34,12 @@ void RowExchange::start(Averager& averager, const tensor::FlatParams& params) {
     return;
   }
   here_ = union_.to(table_.device());
-  packed_ = table_.index_select(0, here_);
+  if (room_.defined()) {
+    packed_ = room_.narrow(0, 0, here_.numel() * width_).view({here_.numel(), width_});
+    at::index_select_out(packed_, table_, 0, here_);
+  } else {
+    packed_ = table_.index_select(0, here_);
+  }
   summed_ = averager.start({packed_, entry_->offset, union_});
 }
 

@@ -11,7 +11,9 @@ namespace syncopate::parallel {
 /// result is bit for bit that of exchanging the table whole.
 class RowExchange {
  public:
-  RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows, int64_t width);
+  /// `in_place`: the group sums the rows itself, quicker in its own room. Collective then.
+  RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows, int64_t width,
+              bool in_place);
 
   const tensor::FlatParams::Entry& entry() const { return *entry_; }
 
@@ -27,6 +29,7 @@ class RowExchange {
   comm::Group& group_;
   const tensor::FlatParams::Entry* entry_;
   int64_t rows_, width_;
+  at::Tensor room_;    ///< for as many rows as are ever packed; undefined: each step has its own
   at::Tensor in_use_;  ///< one byte per row; after the announcement the same on every rank
   comm::Pending announced_, summed_;
   at::Tensor table_, packed_;

@@ -23,6 +23,7 @@ class SpawnSettings {
     if (options.reads_nothing) {
       ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     }
+    if (options.input >= 0) ::posix_spawn_file_actions_adddup2(&actions, options.input, STDIN_FILENO);
     if (!options.log.empty()) {
       ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, options.log.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);

@@ -15,6 +15,7 @@ struct ProcessOptions {
   std::vector<std::string> argv;                                  ///< argv[0] included
   std::optional<std::map<std::string, std::string>> environment;  ///< not given: ours
   bool reads_nothing = false;          ///< standard input is /dev/null instead of ours
+  int input = -1;                      ///< a descriptor that becomes its standard input; -1: none does
   std::filesystem::path log;           ///< takes standard output and error, emptied first; empty: ours
   bool own_group = false;              ///< a process group of its own, which `signal` then reaches whole
   std::vector<int> default_signals{};  ///< those it handles by default whatever we do with them

@@ -8,6 +8,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
+#include "syncopate/tensor/image_levels.h"
 
 namespace syncopate::data {
 namespace {
@@ -29,8 +30,8 @@ ImageDataset::ImageDataset(std::shared_ptr<const corpora::ImageTask> task, Split
       set_(part_of(task_, split)),
       augment_(options.augment),
       flip_(options.flip),
-      pad_(options.augment ? options.pad : 0),
-      levels_(static_cast<size_t>(task_->channels)) {
+      bytes_(options.bytes),
+      pad_(options.augment ? options.pad : 0) {
   const char* name = split == Split::kTrain ? "training" : "test";
   if (set_.size() == 0)
     throw DataError("the {} split of {} has no images; check the data", name, task_->name);
@@ -47,15 +48,9 @@ ImageDataset::ImageDataset(std::shared_ptr<const corpora::ImageTask> task, Split
           task_->name, label, task_->labels.size());
     }
   }
-  const corpora::Normalisation& normal = options.normalisation;
-  check(normal.mean.size() == levels_.size() && normal.deviation.size() == levels_.size(),
+  check(options.normalisation.mean.size() == static_cast<size_t>(task_->channels),
         "a normalisation has a mean and a deviation per channel");
-  for (size_t channel = 0; channel < levels_.size(); ++channel) {
-    for (size_t v = 0; v < 256; ++v) {
-      levels_[channel][v] = static_cast<float>((static_cast<double>(v) / 255 - normal.mean[channel]) /
-                                               normal.deviation[channel]);
-    }
-  }
+  levels_CL_ = tensor::image_levels(options.normalisation.mean, options.normalisation.deviation);
 }
 
 ImageDataset::View ImageDataset::view_of(int64_t id, uint64_t draw) const {
@@ -72,9 +67,9 @@ void ImageDataset::paint(int64_t id, const View& view, float* into) const {
   const int64_t down = view.top - pad_, right = view.left - pad_;
   const int64_t begin = std::clamp<int64_t>(-right, 0, width);  // columns that lie within the image
   const int64_t end = std::clamp<int64_t>(width - right, begin, width);
-  const uint8_t* image = set_.pixels.data() + id * task_->pixels();
+  const uint8_t* const image = pixels_of(id);
   for (int64_t channel = 0; channel < task_->channels; ++channel) {
-    const std::array<float, 256>& level = levels_[static_cast<size_t>(channel)];
+    const float* const level = levels_CL_.data_ptr<float>() + channel * levels_CL_.size(1);
     for (int64_t y = 0; y < height; ++y, into += width) {
       const int64_t row = y + down;
       if (row < 0 || row >= height) {
@@ -94,16 +89,26 @@ tensor::Batch ImageDataset::collate(std::span<const int64_t> ids, uint64_t draw)
   tensor::Batch batch;
   batch.ids.assign(ids.begin(), ids.end());
   const auto rows = static_cast<int64_t>(ids.size());
-  at::Tensor images = at::empty({rows, task_->channels, task_->height, task_->width}, at::kFloat);
-  at::Tensor labels = at::empty({rows}, at::kLong);
-  float* into = images.data_ptr<float>();
-  for (size_t row = 0; row < ids.size(); ++row, into += task_->pixels()) {
-    const int64_t id = ids[row];
+  at::Tensor images =
+      at::empty({rows, task_->channels, task_->height, task_->width}, bytes_ ? at::kByte : at::kFloat);
+  at::Tensor labels = at::empty({rows}, at::kLong), views = at::empty({bytes_ ? rows : 0, 3}, at::kLong);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t id = ids[static_cast<size_t>(row)];
     check(id >= 0 && id < size(), "an example's number is within its data set");
-    paint(id, view_of(id, draw), into);
+    const View view = view_of(id, draw);
+    if (bytes_) {
+      std::copy_n(pixels_of(id), task_->pixels(), images.data_ptr<uint8_t>() + row * task_->pixels());
+      int64_t* const into = views.data_ptr<int64_t>() + 3 * row;
+      into[0] = view.top - pad_;
+      into[1] = view.left - pad_;
+      into[2] = view.mirrored ? 1 : 0;
+    } else {
+      paint(id, view, images.data_ptr<float>() + row * task_->pixels());
+    }
     labels.data_ptr<int64_t>()[row] = set_.labels[static_cast<size_t>(id)];
   }
   batch.fields = {{"images", images}, {"labels", labels}};
+  if (bytes_) batch.fields["views"] = views;
   return batch;
 }
 

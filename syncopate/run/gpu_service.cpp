@@ -1,9 +1,11 @@
 #include "syncopate/run/gpu_service.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <array>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -55,7 +57,9 @@ std::unique_ptr<GpuService> GpuService::start(milliseconds patience) {
   std::string folder = (fs::temp_directory_path(none) / "syncopate-mps-XXXXXX").string();
   if (none || ::mkdtemp(folder.data()) == nullptr) return nullptr;
   std::unique_ptr<GpuService> service(new GpuService(program, folder));
-  return service->ready(patience) ? std::move(service) : nullptr;
+  if (!service->ready(patience)) return nullptr;
+  service->guard();
+  return service;
 }
 
 GpuService::GpuService(fs::path program, fs::path folder)
@@ -64,6 +68,10 @@ GpuService::GpuService(fs::path program, fs::path folder)
       environment_{{kPipes, folder_.string()}, {kLogs, folder_.string()}} {}
 
 GpuService::~GpuService() {
+  if (guard_) {
+    guard_->signal(SIGKILL);
+    guard_->wait();
+  }
   if (process_ && !process_->look()) {
     constexpr milliseconds kPatience(3000);
     try {
@@ -88,6 +96,27 @@ bool GpuService::ready(milliseconds patience) {
   return wait_for(patience,
                   [&] { return process_->look() || ::access((folder_ / "control").c_str(), F_OK) == 0; }) &&
          !process_->status();
+}
+
+/// A shell that does what our destructor would have done, once the pipe says that nobody can any more.
+void GpuService::guard() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  const lifeline::Socket theirs(ends[0]);
+  alive_ = lifeline::Socket(ends[1]);
+  ProcessOptions options;
+  options.environment = environment_of_process();
+  for (const auto& [name, value] : environment_) (*options.environment)[name] = value;
+  options.own_group = true;
+  options.input = theirs.fd();
+  options.program = "/bin/sh";
+  options.argv = {"sh", "-c", "read -r nothing; echo quit | \"$0\"; rm -rf \"$1\"", program_.string(),
+                  folder_.string()};
+  options.log = folder_ / "guard.log";
+  try {
+    guard_ = std::make_unique<Process>(options);
+  } catch (const std::system_error&) {  // then it is ours alone to end it
+  }
 }
 
 /// "serve" stays in the foreground; any other word is a command to the one that serves.

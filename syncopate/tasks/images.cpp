@@ -126,7 +126,8 @@ TaskSetup make_images(const spec::RunSpec& spec, comm::Group&) {
   const data::ImageOptions options{.augment = spec.task.augment,
                                    .pad = task->height >= 32 ? 4 : 2,
                                    .flip = true,
-                                   .normalisation = normalisation};
+                                   .normalisation = normalisation,
+                                   .bytes = spec.compute.device != "cpu"};
   data::ImageOptions plain = options;
   plain.augment = false;
   made.train =

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "syncopate/nn/layers/show.h"
+#include "syncopate/tensor/image_levels.h"
 #include "tests/support/fixtures.h"
 
 namespace syncopate::data {
@@ -104,6 +106,31 @@ TEST(ImageDataset, ViewDependsOnlyOnDrawAndExample) {
                             {.augment = true, .pad = 0, .flip = false, .normalisation = kPlain});
   const ImageDataset none(task, ImageDataset::Split::kTrain, {.normalisation = kPlain});
   EXPECT_TRUE(at::equal(steady.collate(Ids{1, 2}, 9).at("images"), none.collate(Ids{1, 2}, 9).at("images")));
+}
+
+TEST(ImageDataset, BytesAreShownOnADeviceAsTheyArePaintedHere) {
+  const auto task = small_task(9);
+  const corpora::Normalisation normal{.mean = {0.5, 0.25}, .deviation = {0.5, 2}};
+  const at::Tensor levels = tensor::image_levels(normal.mean, normal.deviation);
+  for (const bool augment : {false, true}) {
+    ImageOptions options{.augment = augment, .pad = 2, .normalisation = normal};
+    const ImageDataset painted(task, ImageDataset::Split::kTrain, options);
+    options.bytes = true;
+    const ImageDataset data(task, ImageDataset::Split::kTrain, options);
+    EXPECT_EQ(data.fingerprint(), painted.fingerprint());
+    for (uint64_t draw = 0; draw < 40; ++draw) {
+      const tensor::Batch batch = data.collate(Ids{0, 3, 8, 3}, draw),
+                          right = painted.collate(Ids{0, 3, 8, 3}, draw);
+      ASSERT_EQ(batch.at("images").scalar_type(), at::kByte);
+      const at::Tensor shown = nn::show(batch.at("images"), batch.at("views"), levels);
+      ASSERT_TRUE(at::equal(shown, right.at("images"))) << "draw " << draw;
+      ASSERT_TRUE(at::equal(batch.at("labels"), right.at("labels")));
+      if (augment) {
+        EXPECT_FALSE(at::equal(shown, painted.collate(Ids{0, 3, 8, 3}, draw + 1).at("images")));
+      }
+    }
+    EXPECT_EQ(data.collate({}, 1).at("views").sizes(), (at::IntArrayRef{0, 3}));
+  }
 }
 
 TEST(ImageDataset, RejectsInvalidInput) {

@@ -9,7 +9,9 @@
 #include <thread>
 
 #include "syncopate/base/error.h"
+#include "syncopate/nn/layers/show.h"
 #include "syncopate/tensor/flat_params.h"
+#include "syncopate/tensor/image_levels.h"
 
 namespace syncopate::nn {
 namespace {
@@ -107,6 +109,24 @@ TEST(ResNet, MemoryLayoutDoesNotChangeTheResult) {
     EXPECT_TRUE(at::allclose(a->parameters()[i].tensor.grad(), b->parameters()[i].tensor.grad(), 1e-3, 2e-4))
         << a->parameters()[i].name;
   }
+}
+
+TEST(ResNet, TakesImagesOfBytes) {
+  ResNetConfig config = mini_resnet();
+  config.mean = {0.4, 0.5, 0.6};
+  config.std = {0.2, 0.3, 0.25};
+  const auto model = make_resnet(config, 1);
+  model->set_mode({.training = false});
+  at::manual_seed(3);
+  Batch bytes = random_images(4);
+  bytes.fields["images"] = at::randint(0, 256, {4, 3, 9, 9}, at::kByte);
+  bytes.fields["views"] = at::tensor({0, 0, 0, 1, -2, 0, 0, 0, 1, -1, 2, 1}, at::kLong).view({4, 3});
+  Batch numbers = bytes;
+  numbers.fields["images"] =
+      show(bytes.at("images"), bytes.at("views"), tensor::image_levels(config.mean, config.std));
+  EXPECT_TRUE(at::equal(model->forward(bytes), model->forward(numbers)));
+  bytes.fields["views"] = at::zeros({4, 3}, at::kLong);
+  EXPECT_FALSE(at::equal(model->forward(bytes), model->forward(numbers)));
 }
 
 TEST(ResNet, RunningStatisticsAreUpdatedInTrainingAndUsedInEvaluation) {

@@ -1,10 +1,15 @@
 #include "syncopate/run/gpu_service.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/support/support.h"
 
@@ -58,6 +63,29 @@ TEST(GpuService, ServesUntilItIsTold) {
     EXPECT_TRUE(fs::exists(fs::path(pipes) / "control"));
     EXPECT_FALSE(fs::exists(folder.path() / "told"));
   }
+  EXPECT_EQ(read_text(folder.path() / "told"), "quit\n");
+  EXPECT_FALSE(fs::exists(pipes)) << "nothing is left behind";
+}
+
+TEST(GpuService, EndsWhenItsLauncherIsKilled) {
+  const TempDir folder;
+  write_service(folder.path(), kServe);
+  const Variable path("PATH", folder.path().string() + ":/usr/bin:/bin");
+  const fs::path said = folder.path() / "pipes";
+  const pid_t launcher = ::fork();
+  ASSERT_GE(launcher, 0);
+  if (launcher == 0) {
+    const auto service = run::GpuService::start();
+    if (service) std::ofstream(said) << service->environment().front().second << std::flush;
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(launcher, &status, 0), launcher);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  const fs::path pipes = read_text(said);
+  ASSERT_FALSE(pipes.empty());
+  for (int i = 0; i < 500 && fs::exists(pipes); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(read_text(folder.path() / "told"), "quit\n");
   EXPECT_FALSE(fs::exists(pipes)) << "nothing is left behind";
 }

@@ -10,6 +10,8 @@
 #include "syncopate/base/rng.h"
 #include "syncopate/nn/layers/cross_entropy.h"
 #include "syncopate/nn/layers/initialize.h"
+#include "syncopate/nn/layers/show.h"
+#include "syncopate/tensor/image_levels.h"
 
 namespace syncopate::nn {
 
@@ -114,6 +116,14 @@ Twice ResNet::run(const Block& block, const Twice& x_BCHW) const {
   return batch_norm_relu_twice(second_BCHW, block.second.params, norm_options(), added_BCHW);
 }
 
+at::Tensor ResNet::shown(const Batch& batch) const {
+  const at::Tensor& images_BCHW = batch.at("images");
+  if (images_BCHW.scalar_type() != at::kByte) return images_BCHW.to(stem_.weight_OIKK.scalar_type());
+  if (!levels_CL_.defined() || levels_CL_.device() != images_BCHW.device())
+    levels_CL_ = tensor::image_levels(config_.mean, config_.std).to(images_BCHW.device());
+  return show(images_BCHW, batch.at("views"), levels_CL_);
+}
+
 Twice ResNet::run_stem(const Batch& batch) const {
   const at::Tensor& images_BCHW = batch.at("images");
   if (images_BCHW.dim() != 4 || images_BCHW.size(1) != config_.channels) {
@@ -121,7 +131,7 @@ Twice ResNet::run_stem(const Batch& batch) const {
                     fmt::join(images_BCHW.sizes(), ", "), config_.channels);
   }
   // Of images with one channel either layout is both, and a convolution gives what it likes.
-  const at::Tensor laid_BCHW = images_BCHW.to(stem_.weight_OIKK.scalar_type()).contiguous(format());
+  const at::Tensor laid_BCHW = shown(batch).contiguous(format());
   const at::Tensor y_BCHW = convolve(stem_, laid_BCHW).contiguous(format());
   return batch_norm_relu_twice(y_BCHW, stem_.params, norm_options());
 }

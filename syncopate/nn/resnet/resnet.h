@@ -15,7 +15,9 @@ namespace syncopate::nn {
 /// basic blocks, under torchvision's names. Layer 0 is the stem, then one layer for each block, the last one
 /// pools and classifies.
 ///
-/// Batches hold "images" [B, C, H, W] (fp32, normalised) and "labels" [B]. A batch may be empty.
+/// Batches hold "images" [B, C, H, W] (fp32, normalised) and "labels" [B]. A batch may be empty. Images may
+/// also be bytes, with "views" [B, 3] of them (nn/layers/show.h): the network then crops, mirrors and
+/// normalises them itself, by its config, where it computes.
 class ResNet final : public Model {
  public:
   /// Parameters are not yet set: see make_resnet and load_resnet. Throws ConfigError.
@@ -71,6 +73,7 @@ class ResNet final : public Model {
   BatchNormOptions norm_options() const;
   Twice run(const Block& block, const Twice& x_BCHW) const;
   Twice run_stem(const Batch& batch) const;
+  at::Tensor shown(const Batch& batch) const;  ///< its images in numbers
 
   ResNetConfig config_;
   Unit stem_;
@@ -80,6 +83,7 @@ class ResNet final : public Model {
   Mode mode_;
   double smoothing_ = 0;
   bool channels_last_ = true;
+  mutable at::Tensor levels_CL_;  ///< what bytes become, on the device that asked last
 };
 
 /// A ResNet with fresh parameters that depend on `seed` alone.

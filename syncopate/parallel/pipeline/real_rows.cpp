@@ -97,6 +97,13 @@ std::vector<uint64_t> contents(const tensor::Batch& batch) {
       hashes[i] = checksum(bytes.substr(begin, size), hashes[i]);
     }
   }
+  if (const at::Tensor* views =
+          field_of(batch, "views")) {  // of images of bytes: another crop is another content
+    const at::Tensor shown = on_cpu(*views);
+    const std::string_view all = bytes_of_field(shown);
+    const size_t size = all.size() / hashes.size();
+    for (size_t i = 0; i < hashes.size(); ++i) hashes[i] = checksum(all.substr(i * size, size), hashes[i]);
+  }
   return hashes;
 }
 

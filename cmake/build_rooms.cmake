@@ -100,7 +100,7 @@ endif()
 # The page is built by `make web` and committed; the program carries it.
 set(page ${CMAKE_SOURCE_DIR}/web/dist/page.html)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/report/page.cpp PROPERTIES
-  COMPILE_DEFINITIONS SYNCOPATE_PAGE="${page}" OBJECT_DEPENDS ${page})
+  COMPILE_DEFINITIONS SYNCOPATE_PAGE="${page}" OBJECT_DEPENDS ${page} SKIP_UNITY_BUILD_INCLUSION ON)
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/optim/kernels.cpp PROPERTIES
   COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON)

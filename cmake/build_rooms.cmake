@@ -103,7 +103,7 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/report/page.cpp PROPER
   COMPILE_DEFINITIONS SYNCOPATE_PAGE="${page}" OBJECT_DEPENDS ${page} SKIP_UNITY_BUILD_INCLUSION ON)
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/optim/kernels.cpp PROPERTIES
-  COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON)
+  COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 include(kernels OPTIONAL)
 
 add_library(syncopate STATIC ${SYNCOPATE_OBJECTS})

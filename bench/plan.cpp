@@ -19,8 +19,6 @@ namespace {
 using namespace syncopate;
 using namespace syncopate::plan;
 
-size_t at(int k) { return static_cast<size_t>(k); }
-
 Problem published(Pairs pairs, int stages, int replicas) {
   return {.stages = stages,
           .replicas = replicas,

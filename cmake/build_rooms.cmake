@@ -78,6 +78,8 @@ if(SYNCOPATE_JOIN)
   set_source_files_properties(${on_gpu} PROPERTIES UNITY_GROUP on_gpu)
   set_target_properties(room_nn PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endif()
+# The program's own; the tests of its commands leave it out.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/cli/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/tensor/parallel.cpp PROPERTIES
   COMPILE_OPTIONS "${OpenMP_CXX_FLAGS}" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 if(SYNCOPATE_CUDA)
@@ -98,10 +100,10 @@ endif()
 # The page is built by `make web` and committed; the program carries it.
 set(page ${CMAKE_SOURCE_DIR}/web/dist/page.html)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/report/page.cpp PROPERTIES
-  COMPILE_DEFINITIONS SYNCOPATE_PAGE="${page}" OBJECT_DEPENDS ${page})
+  COMPILE_DEFINITIONS SYNCOPATE_PAGE="${page}" OBJECT_DEPENDS ${page} SKIP_UNITY_BUILD_INCLUSION ON)
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/optim/kernels.cpp PROPERTIES
-  COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON)
+  COMPILE_OPTIONS "-O3;-fno-math-errno" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 include(kernels OPTIONAL)
 
 add_library(syncopate STATIC ${SYNCOPATE_OBJECTS})

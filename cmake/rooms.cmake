@@ -8,7 +8,8 @@ set(SYNCOPATE_COLD_ROOMS record spec lifeline network report watch tasks run lib
 set(SYNCOPATE_PAPER_ROOMS base record spec text corpora lifeline network emulation sim plan report watch)
 # Rooms whose sources are compiled several at a time, which halves what they cost: what stands in their unnamed
 # namespaces has a name of its own in the room.
-set(SYNCOPATE_JOINED_ROOMS record spec sim tensor data parallel tasks library)
+set(SYNCOPATE_JOINED_ROOMS record spec text corpora emulation sim plan report tensor data optim parallel train tasks run library lab
+                           cli)
 
 set(ROOM_base "")
 set(ROOM_record base)

@@ -23,7 +23,7 @@
 namespace syncopate::cli {
 namespace {
 
-struct Arguments {
+struct LabArguments {
   std::string network, hosts, report;
   double scale = 1;
   int workers = 0;
@@ -85,7 +85,7 @@ int devices_of(const network::Topology& topology, const std::string& hosts) {
 }
 
 /// The same command with the network among its settings.
-int run_ours(const Arguments& arguments, char** argv) {
+int run_ours(const LabArguments& arguments, char** argv) {
   static const std::vector<std::string> known{"train", "probe", "evaluate"};
   const std::string& command = arguments.words.front();
   if (std::find(known.begin(), known.end(), command) == known.end())
@@ -119,7 +119,7 @@ int run_ours(const Arguments& arguments, char** argv) {
 }
 
 /// The hosts that take part, each with the devices that do.
-network::Topology chosen(const Arguments& arguments) {
+network::Topology chosen(const LabArguments& arguments) {
   const network::Topology whole = network::load(arguments.network).scaled(arguments.scale);
   int devices = 0;
   if (arguments.workers > 0) {
@@ -148,7 +148,7 @@ network::Topology chosen(const Arguments& arguments) {
   return network::Topology(part.name(), std::move(hosts), std::move(links));
 }
 
-int execute(const Arguments& arguments, char** argv) {
+int execute(const LabArguments& arguments, char** argv) {
   if (const auto lab = emulation::inside()) {
     if (!emulation::is_program_of_lab())
       throw ConfigError("this runs inside lab {} already, which holds no other network: leave `lab` out",
@@ -165,7 +165,7 @@ int execute(const Arguments& arguments, char** argv) {
   return emulation::run_in_lab(options);
 }
 
-int lab(const Arguments& arguments, char** argv) {
+int lab(const LabArguments& arguments, char** argv) {
   const std::string first = arguments.words.empty() ? "" : arguments.words.front();
   if (arguments.network.empty()) {
     if (first == "list" && arguments.words.size() == 1) return list();
@@ -186,7 +186,7 @@ int lab(const Arguments& arguments, char** argv) {
 Command add_lab(Program& program, char** argv) {
   CLI::App* app = program.app.add_subcommand(
       "lab", "Run a command on a network that is emulated on this machine, or change one that runs");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<LabArguments>();
   app->add_option("words", arguments->words,
                   "`list`, `set LAB A-B gbit=X latency_ms=Y`, `cut LAB A-B`, or behind -- what to run")
       ->type_name("COMMAND");

@@ -15,7 +15,7 @@
 namespace syncopate::cli {
 namespace {
 
-struct Arguments {
+struct NetworkArguments {
   std::string action;
   std::vector<std::string> names;
   std::string regions, inside, hosts, out, name;
@@ -75,7 +75,7 @@ std::string table_of(const network::Topology& topology) {
   return text;
 }
 
-network::Topology chosen(const Arguments& arguments) {
+network::Topology chosen(const NetworkArguments& arguments) {
   if (arguments.action == "import") {
     network::ImportOptions options;
     for (const std::string& name : arguments.names) options.files.emplace_back(name);
@@ -90,7 +90,7 @@ network::Topology chosen(const Arguments& arguments) {
 }
 
 /// A flag that the action does not heed.
-void require_effect(const Arguments& arguments) {
+void require_effect(const NetworkArguments& arguments) {
   const std::string& action = arguments.action;
   const auto refuse = [&](bool given, const char* flag) {
     if (given) throw ConfigError("{} has no effect on `network {}`; leave it out", flag, action);
@@ -109,7 +109,7 @@ void require_effect(const Arguments& arguments) {
   }
 }
 
-int run(const Arguments& arguments) {
+int run(const NetworkArguments& arguments) {
   static const std::vector<std::string> known{"list", "show", "import"};
   if (std::find(known.begin(), known.end(), arguments.action) == known.end())
     throw ConfigError("unknown action \"{}\"{}", arguments.action, suggestion(arguments.action, known));
@@ -138,7 +138,7 @@ int run(const Arguments& arguments) {
 Command add_network(Program& program) {
   CLI::App* app = program.app.add_subcommand(
       "network", "Show networks, and make cluster files from measurements that others have published");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<NetworkArguments>();
   CLI::Option* action = app->add_option("action", arguments->action, "list (the presets), show or import")
                             ->required()
                             ->type_name("ACTION");

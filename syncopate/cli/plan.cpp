@@ -26,7 +26,7 @@ constexpr int kPublishedStages = 8, kPublishedReplicas = 8;
 constexpr double kMostGb = 1e6;
 constexpr int kMostLayers = 10'000;
 
-struct Arguments {
+struct PlanArguments {
   std::string network, stages = "auto", replicas = "auto", micro_batches = "auto", cost, bits;
   double scale = 1, compute_s = 0, memory_gib = 0, budget_s = 0;
   std::optional<double> gradient_gb, activation_gb;
@@ -50,7 +50,7 @@ std::optional<int> count_of(const std::string& text, const char* flag) {
 }
 
 /// What train would be told of the model.
-spec::RunSpec spec_of(const Arguments& arguments) {
+spec::RunSpec spec_of(const PlanArguments& arguments) {
   spec::RunSpec spec;
   if (!arguments.task.empty()) spec.task.name = arguments.task;
   spec.task.data = arguments.data;
@@ -72,7 +72,7 @@ std::pair<int, int> squarest(int devices) {
   return {stages, devices / stages};
 }
 
-void set_shape(const Arguments& arguments, plan::Request& request) {
+void set_shape(const PlanArguments& arguments, plan::Request& request) {
   const int devices = request.topology.devices();
   request.stages = count_of(arguments.stages, "--stages");
   request.replicas = count_of(arguments.replicas, "--replicas");
@@ -109,7 +109,7 @@ void set_shape(const Arguments& arguments, plan::Request& request) {
   }
 }
 
-void set_job(const Arguments& arguments, plan::Request& request) {
+void set_job(const PlanArguments& arguments, plan::Request& request) {
   if (arguments.knows_model()) {
     const sim::Profile profile = arguments.profile.empty() ? measure_profile(spec_of(arguments), 1)
                                                            : sim::read_profile(arguments.profile);
@@ -144,7 +144,7 @@ int bits_of(std::string_view word, const std::vector<int>& there, const char* wh
   return static_cast<int>(*number);
 }
 
-void set_codings(const Arguments& arguments, plan::Request& request) {
+void set_codings(const PlanArguments& arguments, plan::Request& request) {
   // Fewer bits than these cost quality in AC-SGD's experiments (Wang et al. 2022).
   int forward = 4, backward = 8, gradient = 8;
   const bool nothing_known = !arguments.knows_model() && arguments.compute_s == 0;
@@ -161,7 +161,7 @@ void set_codings(const Arguments& arguments, plan::Request& request) {
   request.codings = plan::codings(request.job.profile, forward, backward, gradient);
 }
 
-void check_figures(const Arguments& arguments) {
+void check_figures(const PlanArguments& arguments) {
   constexpr double kMostSeconds = 1e9;
   require_between(arguments.gradient_gb.value_or(0), kMostGb, "--gradient-gb");
   require_between(arguments.activation_gb.value_or(0), kMostGb, "--activation-gb");
@@ -183,7 +183,7 @@ void check_figures(const Arguments& arguments) {
                       arguments.gradient_gb ? "--activation-gb" : "--gradient-gb");
 }
 
-plan::Request make_request(const Arguments& arguments) {
+plan::Request make_request(const PlanArguments& arguments) {
   if (arguments.network.empty())
     throw ConfigError("--network is missing: a cluster file, or one of {}",
                       fmt::format("{}", fmt::join(network::preset_names(), ", ")));
@@ -221,7 +221,7 @@ plan::Request make_request(const Arguments& arguments) {
   return request;
 }
 
-int make_and_show(const Arguments& arguments) {
+int make_and_show(const PlanArguments& arguments) {
   const plan::Plan plan = plan::make_plan(make_request(arguments));
   const std::string json = plan::to_json(plan).dump();
   if (!arguments.out.empty()) write_file_atomically(arguments.out, json + "\n");
@@ -239,7 +239,7 @@ int make_and_show(const Arguments& arguments) {
 Command add_plan(Program& program) {
   CLI::App* app = program.app.add_subcommand(
       "plan", "Place the stages and replicas of a model on a network, before paying for it");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PlanArguments>();
   const auto option = [&](const char* group, const char* type, const char* name, auto& target,
                           const std::string& help) {
     return app->add_option(name, target, help)->group(group)->type_name(type);

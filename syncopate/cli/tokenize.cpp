@@ -14,7 +14,7 @@
 namespace syncopate::cli {
 namespace {
 
-struct Arguments {
+struct TokenizeArguments {
   std::string vocab, file;
   bool jsonl = false, no_special = false;
   int64_t max_length = 0;
@@ -25,7 +25,7 @@ struct Texts {
   std::optional<std::string> b;
 };
 
-Texts parse_line(const Arguments& arguments, std::string line, int64_t number) {
+Texts parse_line(const TokenizeArguments& arguments, std::string line, int64_t number) {
   if (!arguments.jsonl) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     return {line, std::nullopt};
@@ -44,7 +44,7 @@ Texts parse_line(const Arguments& arguments, std::string line, int64_t number) {
   return {json["a"].get<std::string>(), json["b"].get<std::string>()};
 }
 
-int tokenize(const Arguments& arguments) {
+int tokenize(const TokenizeArguments& arguments) {
   if (arguments.max_length < 0)
     throw ConfigError("--max-length must be 1 or more, got {}", arguments.max_length);
   const text::WordPiece tokenizer = text::WordPiece::load(arguments.vocab);
@@ -74,7 +74,7 @@ int tokenize(const Arguments& arguments) {
 
 Command add_tokenize(Program& program) {
   CLI::App* app = program.app.add_subcommand("tokenize", "Print the tokens of texts");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TokenizeArguments>();
   app->add_option("file", arguments->file, "file with one text per line (default: standard input)")
       ->type_name("FILE");
   app->add_option("--vocab", arguments->vocab, "a vocab.txt or tokenizer.json file, or a folder with one")

@@ -15,7 +15,7 @@
 namespace syncopate::corpora {
 namespace {
 
-const std::vector<std::string>& endings() {
+const std::vector<std::string>& csv_endings() {
   static const std::vector<std::string> kEndings{".csv", ".tsv", ".jsonl", ".json"};
   return kEndings;
 }
@@ -50,9 +50,9 @@ Columns columns_of(const Table& table, const std::filesystem::path& path, const 
   return columns;
 }
 
-class Reader {
+class CsvReader {
  public:
-  Reader(const TextSource& source, Purpose purpose)
+  CsvReader(const TextSource& source, Purpose purpose)
       : source_(source), need_labels_(purpose != Purpose::kPredict), training_(purpose == Purpose::kTrain) {
     set_labels(source.labels);
   }
@@ -130,8 +130,8 @@ class Reader {
 TextTask load_csv(const TextSource& source, Purpose purpose) {
   require_data(source.path, "a folder with train.csv and test.csv, or a single file,");
   const bool need_labels = purpose != Purpose::kPredict;
-  const SplitFiles files = find_splits(source.path, endings(), purpose);
-  Reader reader(source, purpose);
+  const SplitFiles files = find_splits(source.path, csv_endings(), purpose);
+  CsvReader reader(source, purpose);
   TextTask task{.name = "csv", .labels = {}, .train = {}, .test = {}};
   // The training file first: its labels are the ones that count.
   if (!files.train.empty()) task.train = reader.read(files.train, true);

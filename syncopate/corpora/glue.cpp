@@ -16,7 +16,7 @@
 namespace syncopate::corpora {
 namespace {
 
-const std::vector<std::string>& endings() {
+const std::vector<std::string>& glue_endings() {
   static const std::vector<std::string> kEndings{".tsv", ".csv", ".jsonl", ".json"};
   return kEndings;
 }
@@ -46,9 +46,9 @@ std::optional<int64_t> label_number(const GlueFormat& format, std::string_view n
 bool says_none(std::string_view label) { return label == "-" || label == "-1"; }
 
 /// Reads files one after the other and notes what was left out.
-class Reader {
+class GlueReader {
  public:
-  Reader(const GlueFormat& format, const FileForm& form) : format_(format), form_(form) {}
+  GlueReader(const GlueFormat& format, const FileForm& form) : format_(format), form_(form) {}
 
   /// The file's examples, behind those in `into`.
   void read(const std::filesystem::path& path, bool need_labels, std::vector<TextExample>& into) {
@@ -101,7 +101,7 @@ class Reader {
 std::vector<std::filesystem::path> part_files(const GlueFormat& format, const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> found;
   if (format.parts.empty()) return found;
-  const auto files = files_with_ending(folder, endings());
+  const auto files = files_with_ending(folder, glue_endings());
   for (const char* split : {"dev_", "validation_"}) {
     found.clear();
     for (const std::string& part : format.parts) {
@@ -135,7 +135,7 @@ TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, 
   require_data(path, "a folder with train.tsv and dev.tsv, or a single file,");
   TextTask task{.name = format.name, .labels = format.labels, .train = {}, .test = {}};
   const bool need_labels = purpose != Purpose::kPredict;
-  Reader reader(format, form);
+  GlueReader reader(format, form);
   std::error_code unreadable;  // a folder that cannot be looked into is reported by what follows
   const bool folder = std::filesystem::is_directory(path, unreadable);
   if (const auto parts = folder ? part_files(format, path) : std::vector<std::filesystem::path>{};
@@ -145,9 +145,9 @@ TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, 
       reader.read(parts[i], need_labels, task.test);
       task.parts.push_back({format.parts[i], begin, static_cast<int64_t>(task.test.size())});
     }
-    if (purpose == Purpose::kTrain) reader.read(find_training_file(path, endings()), true, task.train);
+    if (purpose == Purpose::kTrain) reader.read(find_training_file(path, glue_endings()), true, task.train);
   } else {
-    const SplitFiles files = find_splits(path, endings(), purpose);
+    const SplitFiles files = find_splits(path, glue_endings(), purpose);
     reader.read(files.test, need_labels, task.test);
     if (!files.train.empty()) reader.read(files.train, true, task.train);
     if (files.one_file && purpose == Purpose::kTrain) hold_out_of_one_file(path, task);

@@ -23,7 +23,7 @@ std::string lower_stem(const std::filesystem::path& path) {
   return lower_letters(uncompressed(path).stem().string());
 }
 
-std::string names_of(const std::vector<std::filesystem::path>& files) {
+std::string some_names_of(const std::vector<std::filesystem::path>& files) {
   constexpr size_t kShown = 12;
   std::vector<std::string> names;
   for (const auto& file : files) {
@@ -43,7 +43,7 @@ std::string names_of(const std::vector<std::filesystem::path>& files) {
   throw DataError(
       "{} has no {} with the extension {} (files there: {}); rename one, or give a single file as the data "
       "path",
-      folder.string(), what, fmt::join(endings, " or "), names_of(files));
+      folder.string(), what, fmt::join(endings, " or "), some_names_of(files));
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ std::optional<std::filesystem::path> find_named(const std::vector<std::filesyste
   if (candidates.size() > 1) {
     throw DataError(
         "{} has several files that could be \"{}\": {}; keep one, or give a single file as the data path",
-        candidates.front().parent_path().string(), word, names_of(candidates));
+        candidates.front().parent_path().string(), word, some_names_of(candidates));
   }
   return candidates.front();
 }

@@ -20,7 +20,9 @@
 namespace syncopate::emulation {
 namespace {
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void no_reply(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 Descriptor connect_to(const std::filesystem::path& socket) {
   sockaddr_un address{};
@@ -30,7 +32,7 @@ Descriptor connect_to(const std::filesystem::path& socket) {
   std::copy(path.begin(), path.end(), address.sun_path);
   Descriptor connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    fail("nobody answers");
+    no_reply("nobody answers");
   return connection;
 }
 
@@ -101,7 +103,7 @@ nlohmann::json ask(const std::filesystem::path& socket, const nlohmann::json& re
   ::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   const std::string text = request.dump() + "\n";
   if (::send(connection.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
-    fail("nobody listens");
+    no_reply("nobody listens");
   std::string answer;
   while (true) {
     std::array<char, 16384> buffer{};
@@ -113,7 +115,7 @@ nlohmann::json ask(const std::filesystem::path& socket, const nlohmann::json& re
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     const ssize_t size = ::recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC);
-    if (size < 0) fail("no answer");
+    if (size < 0) no_reply("no answer");
     for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
       if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
       std::vector<int> came((each->cmsg_len - CMSG_LEN(0)) / sizeof(int));

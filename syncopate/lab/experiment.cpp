@@ -18,7 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kSeed = "train.seed";
-constexpr std::string_view kPhase = "phase:";
 
 /// Runs `read` and says where it was where something is wrong.
 template <typename Read>
@@ -30,7 +29,7 @@ auto at(const std::string& place, const Read& read) {
   }
 }
 
-const Json& table_of(const Json& file, const char* name) {
+const Json& table_or_none(const Json& file, const char* name) {
   static const Json none = Json::object();
   if (!file.contains(name)) return none;
   if (!file[name].is_object()) throw ConfigError("{} must be a table: [{}]", name, name);
@@ -96,8 +95,8 @@ class Reader {
   Reader(const Json& file, const FileOptions& options) : file_(file), options_(options) {}
 
   Experiment read() {
-    settings_ = at("settings", [&] { return read_settings(table_of(file_, "settings")); });
-    axes_ = at("axes", [&] { return read_axes(table_of(file_, "axes")); });
+    settings_ = at("settings", [&] { return read_settings(table_or_none(file_, "settings")); });
+    axes_ = at("axes", [&] { return read_axes(table_or_none(file_, "axes")); });
     for (const Axis& axis : axes_) {
       if (find(settings_, axis.name) != nullptr)
         throw ConfigError("{} is both in [settings] and in [axes]; give one of them", axis.name);
@@ -122,7 +121,7 @@ class Reader {
   /// What [tune] chooses; the rest of it is read later.
   void find_tuned() {
     static const std::set<std::string> others{"seeds", "refine", "epochs", "steps", "validation"};
-    for (const auto& [key, value] : table_of(file_, "tune").items()) {
+    for (const auto& [key, value] : table_or_none(file_, "tune").items()) {
       if (!others.contains(key)) tuned_ = at("tune", [&, &key = key] { return dotted(key); });
     }
   }
@@ -222,8 +221,8 @@ class Reader {
 
   /// The run of the phase that a spec names which has the same values of the phase's axes.
   std::optional<size_t> start_of(const spec::RunSpec& spec) const {
-    if (!spec.model.init_from.starts_with(kPhase)) return std::nullopt;
-    const std::string name = spec.model.init_from.substr(kPhase.size());
+    if (!spec.model.init_from.starts_with(kPhasePrefix)) return std::nullopt;
+    const std::string name = spec.model.init_from.substr(kPhasePrefix.size());
     bool known = false;
     std::optional<size_t> found;
     std::set<std::string> settings;
@@ -270,8 +269,8 @@ class Reader {
         arm.seeds = seeds.empty() ? std::vector<int64_t>{one.spec.train.seed} : seeds;
         arm.spec = one.spec;
         arm.spec.train.seed = arm.seeds.front();
-        if (one.spec.model.init_from.starts_with(kPhase))
-          arm.after = one.spec.model.init_from.substr(kPhase.size());
+        if (one.spec.model.init_from.starts_with(kPhasePrefix))
+          arm.after = one.spec.model.init_from.substr(kPhasePrefix.size());
         for (const int64_t seed : arm.seeds) arm.starts.push_back(start_of(arm.with_seed(seed)));
         for (const Setting& setting : entry.own) arm.own.push_back(setting.name);
         if (!entry.name.empty() && find(entry.own, tuned_) != nullptr) arm.settles = tuned_;

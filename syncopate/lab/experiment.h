@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "syncopate/lab/axes.h"
@@ -10,6 +11,9 @@
 #include "syncopate/spec/run_spec.h"
 
 namespace syncopate::lab {
+
+/// Before the name of a phase, where model.init_from names one.
+inline constexpr std::string_view kPhasePrefix = "phase:";
 
 /// What an experiment file asks for; docs/formats/experiment.md describes the file.
 ///

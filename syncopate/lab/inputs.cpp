@@ -18,15 +18,17 @@ namespace syncopate::lab {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;  // sorted: there may be ten thousand runs
-constexpr const char* kFormat = "syncopate-inputs-1";
+using SortedJson = nlohmann::json;  // there may be ten thousand runs
+constexpr const char* kBookFormat = "syncopate-inputs-1";
 
-Json read_book(const fs::path& file) {
-  Json book{
-      {"format", kFormat}, {"files", Json::object()}, {"runs", Json::object()}, {"made", Json::object()}};
+SortedJson read_book(const fs::path& file) {
+  SortedJson book{{"format", kBookFormat},
+                  {"files", SortedJson::object()},
+                  {"runs", SortedJson::object()},
+                  {"made", SortedJson::object()}};
   if (!fs::exists(file)) return book;
-  const Json found = Json::parse(read_file(file, "book of inputs"), nullptr, false);
-  if (!found.is_object() || found.value("format", Json()) != kFormat) return book;
+  const SortedJson found = SortedJson::parse(read_file(file, "book of inputs"), nullptr, false);
+  if (!found.is_object() || found.value("format", SortedJson()) != kBookFormat) return book;
   for (const char* part : {"files", "runs", "made"}) {
     if (found.contains(part) && found[part].is_object()) book[part] = found[part];
   }
@@ -72,15 +74,15 @@ uint64_t content_of(const fs::path& path) {
 }  // namespace
 
 InputBook::InputBook(fs::path file)
-    : file_(std::move(file)), book_(std::make_unique<Json>(read_book(file_))) {}
+    : file_(std::move(file)), book_(std::make_unique<SortedJson>(read_book(file_))) {}
 InputBook::~InputBook() = default;
 
 std::string InputBook::hash_of(const fs::path& path) {
   uint64_t sum = 0;
-  Json& known = (*book_)["files"];
+  SortedJson& known = (*book_)["files"];
   for (const fs::path& file : files_in(path)) {
     const std::string name = fs::absolute(file).lexically_normal().string(), stamp = stamp_of(file);
-    Json& entry = known[name];
+    SortedJson& entry = known[name];
     if (!entry.is_object() || entry.value("stamp", "") != stamp) {
       entry = {{"stamp", stamp}, {"hash", fmt::format("{:016x}", content_of(file))}};
       changed_ = true;
@@ -110,7 +112,7 @@ Fingerprints InputBook::now(const spec::RunSpec& spec) {
 }
 
 std::optional<Fingerprints> InputBook::of_run(const std::string& folder) const {
-  const Json& runs = book_->at("runs");
+  const SortedJson& runs = book_->at("runs");
   if (!runs.contains(folder) || !runs.at(folder).is_object()) return std::nullopt;
   Fingerprints found;
   for (const auto& [setting, hash] : runs.at(folder).items()) {
@@ -121,25 +123,26 @@ std::optional<Fingerprints> InputBook::of_run(const std::string& folder) const {
 
 void InputBook::note(const std::string& folder, const Fingerprints& inputs) {
   if (inputs.empty() && !book_->at("runs").contains(folder)) return;
-  Json& entry = (*book_)["runs"][folder];
-  const Json fresh = inputs.empty() ? Json::object() : Json(inputs);
+  SortedJson& entry = (*book_)["runs"][folder];
+  const SortedJson fresh = inputs.empty() ? SortedJson::object() : SortedJson(inputs);
   if (entry == fresh) return;
   entry = fresh;
   changed_ = true;
 }
 
 Made InputBook::made(const std::string& folder) const {
-  const Json& all = book_->at("made");
+  const SortedJson& all = book_->at("made");
   const auto found = all.find(folder);
   if (found == all.end() || !found->is_object()) return {};
-  const Json alone = found->value("alone", Json(true)), seconds = found->value("seconds", Json(0));
+  const SortedJson alone = found->value("alone", SortedJson(true)),
+                   seconds = found->value("seconds", SortedJson(0));
   return {.alone = !alone.is_boolean() || alone.get<bool>(),
           .seconds = seconds.is_number() ? seconds.get<double>() : 0};
 }
 
 void InputBook::note(const std::string& folder, const Made& made) {
-  Json& all = (*book_)["made"];
-  const Json fresh{{"alone", made.alone}, {"seconds", made.seconds}};
+  SortedJson& all = (*book_)["made"];
+  const SortedJson fresh{{"alone", made.alone}, {"seconds", made.seconds}};
   if (all.contains(folder) && all[folder] == fresh) return;
   all[folder] = fresh;
   changed_ = true;
@@ -147,7 +150,7 @@ void InputBook::note(const std::string& folder, const Made& made) {
 
 void InputBook::save() {
   if (!changed_) return;
-  write_file_atomically(file_, book_->dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_atomically(file_, book_->dump(1, ' ', false, SortedJson::error_handler_t::replace) + "\n");
   changed_ = false;
 }
 

@@ -10,8 +10,6 @@
 namespace syncopate::lab {
 namespace {
 
-constexpr std::string_view kPhase = "phase:";
-
 /// Names of things speak for themselves; a number needs to say of what.
 bool speaks_for_itself(const std::string& setting) {
   static const std::set<std::string> names{
@@ -35,7 +33,7 @@ Settings settings_of(spec::RunSpec spec) {
 std::string in_name(const Setting& setting) {
   std::string value = setting.value;
   if (setting.name == "model.init_from") {
-    if (value.starts_with(kPhase)) return "after " + value.substr(kPhase.size());
+    if (value.starts_with(kPhasePrefix)) return "after " + value.substr(kPhasePrefix.size());
     return "from " + std::filesystem::path(value).filename().string();
   }
   if (setting.name == "network.name" && value.empty()) return "no network";

@@ -53,7 +53,7 @@ void require_model(const spec::RunSpec& spec) {
 }
 
 void require_start(const std::string& from) {
-  if (from.empty() || from.starts_with("phase:")) return;
+  if (from.empty() || from.starts_with(kPhasePrefix)) return;
   if (!fs::is_directory(from)) {
     throw DataError("--init-from {} is neither a run's folder nor a model folder{}", from, how_to_give(from));
   }

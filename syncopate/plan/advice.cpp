@@ -55,7 +55,7 @@ bool is_plain(const spec::RunSpec& spec) {
          spec.codec.name == "none";
 }
 
-std::string seconds(double ms) {
+std::string in_seconds(double ms) {
   return ms < 1000 ? fmt::format("{:.0f} ms", ms) : fmt::format("{:.1f} s", ms / 1e3);
 }
 
@@ -156,7 +156,7 @@ class Adviser {
     const AdviceRow& alone = advice_.rows[advice_.alone];
     const std::string cost = fmt::format(
         "sends {} a step {}: {} of waiting beside {} of compute", bytes_for_people(step.bytes_per_step),
-        through(step, request_.topology), seconds(step.exchange_ms), seconds(step.compute_ms));
+        through(step, request_.topology), in_seconds(step.exchange_ms), in_seconds(step.compute_ms));
     const double gain = step.examples_per_s / alone.predicted.examples_per_s;
     if (row.spec.comm.workers == 1) {
       row.worth_it = true;

@@ -12,8 +12,6 @@
 namespace syncopate::plan {
 namespace {
 
-size_t at(int place) { return static_cast<size_t>(place); }
-
 /// Four at a time: a maximum (and a sum) waits for the one before it.
 float largest(const float* values, int count) {
   std::array<float, 4> most{};

@@ -7,6 +7,9 @@
 
 namespace syncopate::plan {
 
+/// Bounds are added up in another order than what they bound.
+inline constexpr double kRounding = 1 - 1e-5;
+
 /// What is looked at beside the slowest transfer, which hides all others: their mean, or one in which slow
 /// ones count more.
 enum class Mean { kPlain, kFourthPowers };

@@ -7,14 +7,7 @@
 
 // What exchanges of devices come to, and making them.
 namespace syncopate::plan {
-namespace {
-
-size_t at(int place) { return static_cast<size_t>(place); }
-
-/// Bounds are added up in another order than what they bound.
-constexpr double kRounding = 1 - 1e-5;
-
-}  // namespace
+namespace {}  // namespace
 
 /// The stage, and the sums of its places, were `place` given to `device`.
 Board::Stage Board::changed(int stage, int place, int device, float* sums) const {

@@ -19,11 +19,9 @@ namespace syncopate::plan {
 namespace {
 
 /// So few devices that every shape can be searched.
-constexpr int kFew = 16;
-/// Of a stage: they are paired with those of the next (matching.cpp).
-constexpr int kMostReplicas = 1024;
+constexpr int kFewDevices = 16;
 /// Fewer bits have to gain more than a thousandth.
-constexpr double kGain = 1 - 1e-3;
+constexpr double kGainOfFewerBits = 1 - 1e-3;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 std::vector<double> device_speed(const network::Topology& topology) {
@@ -45,9 +43,9 @@ class Chooser {
   Choice best() {
     const std::vector<Shape> shapes = open_shapes();
     // All or none: the two times do not compare.
-    plays_ = pairs_.devices() <= kFew && std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-               return can_play(request_, shape);
-             });
+    plays_ = pairs_.devices() <= kFewDevices &&
+             std::all_of(shapes.begin(), shapes.end(),
+                         [&](const Shape& shape) { return can_play(request_, shape); });
     return shapes.size() == 1 ? with_codings(shapes.front(), request_.effort) : best_of(shapes);
   }
 
@@ -188,8 +186,9 @@ class Chooser {
     double least = std::numeric_limits<double>::infinity();
     for (const Choice& choice : all) least = std::min(least, choice.judged_s);
     // More bits where fewer gain nothing.
-    Choice best = *std::find_if(all.begin(), all.end(),
-                                [&](const Choice& each) { return each.judged_s * kGain <= least; });
+    Choice best = *std::find_if(all.begin(), all.end(), [&](const Choice& each) {
+      return each.judged_s * kGainOfFewerBits <= least;
+    });
     return rough ? best : searched_again(std::move(best), part);
   }
 
@@ -267,7 +266,7 @@ class Chooser {
   /// All shapes that fit the request, the devices and the batch.
   std::vector<Shape> open_shapes() const {
     const int devices = pairs_.devices();
-    const bool all = devices <= kFew;
+    const bool all = devices <= kFewDevices;
     const std::vector<int> stages = request_.stages ? std::vector<int>{*request_.stages}
                                                     : sizes(std::min(devices, request_.job.depth()), all);
     std::vector<Shape> shapes;
@@ -352,7 +351,7 @@ class Chooser {
     std::stable_sort(all.begin(), all.end(),
                      [](const Rough& a, const Rough& b) { return a.least < b.least; });
     // A short search of each, until none can be better than the best; then a long one of the best few.
-    const bool few = pairs_.devices() <= kFew;
+    const bool few = pairs_.devices() <= kFewDevices;
     const double rough_share = few ? 0.02 : 0;
     double best_cost = std::numeric_limits<double>::infinity();
     for (Rough& rough : all) {

@@ -7,8 +7,6 @@
 namespace syncopate::plan {
 namespace {
 
-size_t at(int k) { return static_cast<size_t>(k); }
-
 /// What stays together of each stage of `places`.
 std::vector<std::vector<int>> unused(const std::vector<int>& places, const std::vector<bool>& used,
                                      const Problem& problem) {

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "syncopate-placement-1";
-constexpr int64_t kMost = 1'000'000;
+constexpr int64_t kMostCount = 1'000'000;
 
 /// A placement's JSON, with sentences about what is wrong in it.
 class Reader {
@@ -53,7 +53,7 @@ class Reader {
   }
   int64_t count(const Json& value, const char* what, int64_t least) const {
     if (!value.is_number() || value.get<double>() != std::floor(value.get<double>()) ||
-        value.get<double>() < static_cast<double>(least) || value.get<double>() > kMost)
+        value.get<double>() < static_cast<double>(least) || value.get<double>() > kMostCount)
       fail("{} must be a whole number from {}, got {}", what, least, value.dump());
     return static_cast<int64_t>(value.get<double>());
   }

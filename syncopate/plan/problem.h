@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 // What is to be placed and where: a pipeline of `stages`, each held by `replicas` devices that average its
 // gradient.
 namespace syncopate::plan {
+
+/// Devices, stages and replicas are counted in int: their place in a vector.
+inline size_t at(int index) { return static_cast<size_t>(index); }
 
 /// From one device to another.
 struct Pair {

@@ -11,8 +11,6 @@
 namespace syncopate::plan {
 namespace {
 
-size_t at(int k) { return static_cast<size_t>(k); }
-
 /// All devices: those of the layout by stage and replica, then those without a place.
 std::vector<int> places_of(const Problem& problem, const Layout& layout) {
   std::vector<int> places = layout.device;

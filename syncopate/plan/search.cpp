@@ -160,7 +160,6 @@ double random_cost(const Problem& problem, int count, uint64_t seed) {
 }
 
 Found search(const Problem& problem, const Effort& effort) {
-  constexpr int kMostReplicas = 1024;
   if (problem.replicas > kMostReplicas)
     throw ConfigError("a stage can have 1,024 replicas at most, not {}; take more stages", problem.replicas);
   return Searcher(problem, effort).run();

@@ -7,6 +7,9 @@
 
 namespace syncopate::plan {
 
+/// Of a stage: they are paired with those of the next (matching.cpp).
+inline constexpr int kMostReplicas = 1024;
+
 struct Effort {
   uint64_t seed = 1;
   /// 0: a number of moves that depends on the problem alone, so that a seed gives one answer on every

@@ -5,8 +5,6 @@
 namespace syncopate::plan {
 namespace {
 
-size_t at(int index) { return static_cast<size_t>(index); }
-
 /// Every way to take `wanted` of so many of each kind; none where they are more than `most`.
 class Choices {
  public:
@@ -119,7 +117,6 @@ class Sharer {
 
   /// No less than what these places cost.
   double bound(const std::vector<int>& places, int p, int q, const Rest& rest) const {
-    constexpr double kRounding = 1 - 1e-5;
     const float slowest = std::max({rest.exchange, exchange(places, p), exchange(places, q)});
     double cost = slowest * (1 - tables_.problem().hidden_share) + rest.links;
     for (int cut = 0; cut + 1 < stages_; ++cut) {

@@ -7,8 +7,6 @@
 namespace syncopate::plan {
 namespace {
 
-size_t at(int k) { return static_cast<size_t>(k); }
-
 std::vector<int> divisors(int n) {
   std::vector<int> all;
   for (int k = 1; k <= n; ++k) {

@@ -6,8 +6,6 @@
 namespace syncopate::plan {
 namespace {
 
-size_t at(int device) { return static_cast<size_t>(device); }
-
 /// A kind for each size; sizes within a percent are one kind, and there are few kinds.
 struct Kinds {
   std::vector<double> size;  ///< the largest of each kind

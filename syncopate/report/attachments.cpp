@@ -34,12 +34,12 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return found;
 }
 
-double number(const Json& object, const char* name) {
+double number_or_unknown(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_number() ? found->get<double>() : kUnknown;
 }
 
-std::string text(const Json& object, const char* name) {
+std::string text_or_empty(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -56,7 +56,7 @@ Json read(const fs::path& path, std::string_view format) {
     throw DataError("it is not JSON");
   }
   expect(json.is_object(), "it is not JSON");
-  if (text(json, "format") != format) throw DataError("its format is not {}", format);
+  if (text_or_empty(json, "format") != format) throw DataError("its format is not {}", format);
   return json;
 }
 
@@ -67,9 +67,9 @@ Json advice_of(const fs::path& path) {
   for (Json& row : *rows) {
     const auto predicted = row.is_object() ? row.find("predicted") : row.end();
     expect(row.is_object() && predicted != row.end() && predicted->is_object() &&
-               std::isfinite(number(*predicted, "ms")),
+               std::isfinite(number_or_unknown(*predicted, "ms")),
            "a row has no predicted ms");
-    row["family"] = family_of(text(row, "strategy"), text(row, "codec"), "row");
+    row["family"] = family_of(text_or_empty(row, "strategy"), text_or_empty(row, "codec"), "row");
     row["name"] = advice_row_name(row);
   }
   return json;
@@ -122,30 +122,32 @@ Attachments read_attachments(const fs::path& folder) {
 }
 
 std::string advice_row_name(const Json& row) {
-  std::string name = text(row, "strategy");
-  if (const std::string codec = text(row, "codec"); !codec.empty() && codec != "none") name += ", " + codec;
-  if (const double every = number(row, "every"); every > 1) name += fmt::format(", every {:g}", every);
-  const double workers = number(row, "workers");
+  std::string name = text_or_empty(row, "strategy");
+  if (const std::string codec = text_or_empty(row, "codec"); !codec.empty() && codec != "none")
+    name += ", " + codec;
+  if (const double every = number_or_unknown(row, "every"); every > 1)
+    name += fmt::format(", every {:g}", every);
+  const double workers = number_or_unknown(row, "workers");
   if (workers > 1) name += fmt::format(", {:g} workers", workers);
   return name;
 }
 
 std::string advice_network(const Json& advice) {
-  const double scale = number(advice, "scale");
-  return network_text({.name = text(advice, "network"), .scale = scale > 0 ? scale : 1});
+  const double scale = number_or_unknown(advice, "scale");
+  return network_text({.name = text_or_empty(advice, "network"), .scale = scale > 0 ? scale : 1});
 }
 
 std::string advice_sentence(const Results& results) {
   const Json advice = Json::parse(results.advice_check->json);
   const Json& rows = advice.at("rows");
-  const auto best = static_cast<size_t>(std::max(0.0, number(advice, "best")));
+  const auto best = static_cast<size_t>(std::max(0.0, number_or_unknown(advice, "best")));
   std::string sentence;
-  if (std::isfinite(number(advice, "best")) && best < rows.size()) {
+  if (std::isfinite(number_or_unknown(advice, "best")) && best < rows.size()) {
     const Json& row = rows.at(best);
     const std::string network = advice_network(advice);
     sentence =
         fmt::format("By prediction {} is the fastest{}: {:.4g} ms per iteration.", advice_row_name(row),
-                    network.empty() ? "" : " on " + network, number(row.at("predicted"), "ms"));
+                    network.empty() ? "" : " on " + network, number_or_unknown(row.at("predicted"), "ms"));
   } else {
     sentence = fmt::format("{} strategies were predicted.", rows.size());
   }
@@ -164,7 +166,7 @@ std::string placement_sentence(const Attachment& placement) {
       fmt::format("{}: {} {} x {} {}", placement.file, stages.size(), stages.size() == 1 ? "stage" : "stages",
                   stages.at(0).size(), stages.at(0).size() == 1 ? "replica" : "replicas");
   if (const std::string network = advice_network(json); !network.empty()) sentence += " on " + network;
-  const double cost = number(json, "cost_s"), random = number(json, "random_s");
+  const double cost = number_or_unknown(json, "cost_s"), random = number_or_unknown(json, "random_s");
   if (std::isfinite(cost)) sentence += fmt::format(", predicted {:.4g} s per iteration", cost);
   if (cost > 0 && std::isfinite(random))
     sentence += fmt::format(", {} as fast as random layouts", times_text(random / cost));

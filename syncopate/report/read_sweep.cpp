@@ -90,32 +90,6 @@ void look_at_answers(const record::EvalRecord& eval, RunFiles& into) {
   into.one_answer = truths > 1 && into.majority < kNearlyAll && most >= kNearlyAll * static_cast<double>(all);
 }
 
-/// The last loss and the number of lines of a worker's file, while it grows.
-struct LossFile {
-  uint64_t offset = 0;
-  int64_t lines = 0;
-  double last = kUnknown;
-
-  void read(const fs::path& path) {
-    std::FILE* file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) return;
-    std::fseek(file, 0, SEEK_END);
-    const auto size = static_cast<uint64_t>(std::max(0L, std::ftell(file)));
-    if (size < offset) *this = LossFile();
-    std::string text(size - offset, '\0');
-    std::fseek(file, static_cast<long>(offset), SEEK_SET);
-    text.resize(std::fread(text.data(), 1, text.size(), file));
-    std::fclose(file);
-    const size_t end = text.rfind('\n');
-    if (end == std::string::npos) return;
-    lines += std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end) + 1, '\n');
-    const size_t before = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
-    const size_t begin = before == std::string::npos ? 0 : before + 1;
-    last = parse_number(std::string_view(text).substr(begin, end - begin)).value_or(kUnknown);
-    offset += end + 1;
-  }
-};
-
 /// Whether a process shows that it holds the folder: it touches the file every five seconds.
 bool held(const fs::path& folder) {
   struct stat about {};
@@ -142,6 +116,32 @@ const std::string& RunFiles::setting(std::string_view name) const {
 
 /// What was read of a run's folder, and how far.
 struct SweepReader::Cached {
+  /// The last loss and the number of lines of a worker's file, while it grows.
+  struct LossFile {
+    uint64_t offset = 0;
+    int64_t lines = 0;
+    double last = kUnknown;
+
+    void read(const fs::path& path) {
+      std::FILE* file = std::fopen(path.c_str(), "re");
+      if (file == nullptr) return;
+      std::fseek(file, 0, SEEK_END);
+      const auto size = static_cast<uint64_t>(std::max(0L, std::ftell(file)));
+      if (size < offset) *this = LossFile();
+      std::string text(size - offset, '\0');
+      std::fseek(file, static_cast<long>(offset), SEEK_SET);
+      text.resize(std::fread(text.data(), 1, text.size(), file));
+      std::fclose(file);
+      const size_t end = text.rfind('\n');
+      if (end == std::string::npos) return;
+      lines += std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end) + 1, '\n');
+      const size_t before = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+      const size_t begin = before == std::string::npos ? 0 : before + 1;
+      last = parse_number(std::string_view(text).substr(begin, end - begin)).value_or(kUnknown);
+      offset += end + 1;
+    }
+  };
+
   std::string stamp;
   std::shared_ptr<const RunFiles> files;
   std::string problem;        ///< why it cannot be read

@@ -11,18 +11,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 /// An empty text or a count of 0 that means "not known".
-Json known(const std::string& text) { return text.empty() ? Json() : Json(text); }
-Json known(int64_t count) { return count > 0 ? Json(count) : Json(); }
+Json known_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json known_or_null(int64_t count) { return count > 0 ? Json(count) : Json(); }
 
 /// Points of curves, to six digits: a screen shows three, and files with ten thousand runs stay small.
 Json numbers(const std::vector<double>& values) {
   Json list = Json::array();
   for (const double value : values) {
     if (value == 0 || !std::isfinite(value)) {
-      list.push_back(number(value));
+      list.push_back(number_or_null(value));
       continue;
     }
     const double digits = 5 - std::floor(std::log10(std::abs(value)));
@@ -34,18 +34,22 @@ Json numbers(const std::vector<double>& values) {
 
 Json to_json(const Estimate& e) {
   Json values = Json::array();
-  for (const double value : e.values) values.push_back(number(value));
-  return {{"values", values},     {"mean", number(e.mean)}, {"sd", number(e.sd)},
-          {"low", number(e.low)}, {"high", number(e.high)}, {"n", e.n}};
+  for (const double value : e.values) values.push_back(number_or_null(value));
+  return {{"values", values},
+          {"mean", number_or_null(e.mean)},
+          {"sd", number_or_null(e.sd)},
+          {"low", number_or_null(e.low)},
+          {"high", number_or_null(e.high)},
+          {"n", e.n}};
 }
 
 Json estimate_or_null(const Estimate& e) { return e.known() ? to_json(e) : Json(); }
 
 Json to_json(const Difference& d) {
-  return {{"mean", number(d.mean)},
-          {"low", number(d.low)},
-          {"high", number(d.high)},
-          {"sd", number(d.sd)},
+  return {{"mean", number_or_null(d.mean)},
+          {"low", number_or_null(d.low)},
+          {"high", number_or_null(d.high)},
+          {"sd", number_or_null(d.sd)},
           {"n", d.n},
           {"decided", d.decided},
           {"same", d.same},
@@ -61,23 +65,26 @@ Json to_json(const Settings& settings) {
 }
 
 Json to_json(const Parts& p) {
-  return {{"data", number(p.data)},         {"forward", number(p.forward)},
-          {"backward", number(p.backward)}, {"compute", number(p.compute)},
-          {"exchange", number(p.exchange)}, {"optimizer", number(p.optimizer)},
-          {"hidden", number(p.hidden)}};
+  return {{"data", number_or_null(p.data)},         {"forward", number_or_null(p.forward)},
+          {"backward", number_or_null(p.backward)}, {"compute", number_or_null(p.compute)},
+          {"exchange", number_or_null(p.exchange)}, {"optimizer", number_or_null(p.optimizer)},
+          {"hidden", number_or_null(p.hidden)}};
 }
 
 Json to_json(const Bytes& b) {
-  return {{"per_step", number(b.per_step)},     {"gradients", number(b.gradients)},
-          {"parameters", number(b.parameters)}, {"activations", number(b.activations)},
-          {"control", number(b.control)},       {"total_gib", number(b.total_gib)}};
+  return {{"per_step", number_or_null(b.per_step)},     {"gradients", number_or_null(b.gradients)},
+          {"parameters", number_or_null(b.parameters)}, {"activations", number_or_null(b.activations)},
+          {"control", number_or_null(b.control)},       {"total_gib", number_or_null(b.total_gib)}};
 }
 
 Json to_json(const Tuning& t) {
   Json values = Json::array();
   for (const Tuning::Value& each : t.values)
-    values.push_back({{"value", number(each.value)}, {"mean", number(each.mean)}});
-  return {{"setting", t.setting}, {"best", number(t.best)}, {"edge", known(t.edge)}, {"values", values}};
+    values.push_back({{"value", number_or_null(each.value)}, {"mean", number_or_null(each.mean)}});
+  return {{"setting", t.setting},
+          {"best", number_or_null(t.best)},
+          {"edge", known_or_null(t.edge)},
+          {"values", values}};
 }
 
 Json to_json(const Progress& p) {
@@ -85,11 +92,11 @@ Json to_json(const Progress& p) {
   if (!p.losses_by_worker.empty()) losses = numbers(p.losses_by_worker);
   if (!p.updates_by_worker.empty()) updates = p.updates_by_worker;
   return {{"step", p.step},
-          {"of", known(p.of)},
-          {"seconds_left", number(p.seconds_left)},
+          {"of", known_or_null(p.of)},
+          {"seconds_left", number_or_null(p.seconds_left)},
           {"losses_by_worker", losses},
           {"updates_by_worker", updates},
-          {"bytes_per_s", number(p.bytes_per_s)}};
+          {"bytes_per_s", number_or_null(p.bytes_per_s)}};
 }
 
 Json to_json(const Measure& m) {
@@ -101,13 +108,13 @@ Json to_json(const Measure& m) {
 }
 
 Json to_json(const Predicted& p) {
-  return {{"ms", number(p.ms)},
-          {"compute_ms", number(p.compute_ms)},
-          {"exchange_ms", number(p.exchange_ms)},
-          {"hidden_ms", number(p.hidden_ms)},
-          {"bytes_per_step", number(p.bytes_per_step)},
+  return {{"ms", number_or_null(p.ms)},
+          {"compute_ms", number_or_null(p.compute_ms)},
+          {"exchange_ms", number_or_null(p.exchange_ms)},
+          {"hidden_ms", number_or_null(p.hidden_ms)},
+          {"bytes_per_step", number_or_null(p.bytes_per_step)},
           {"from", p.from},
-          {"error", number(p.error)}};
+          {"error", number_or_null(p.error)}};
 }
 
 Json to_json(const record::PipelineRecord& pipeline, const std::vector<record::StageRecord>& stages) {
@@ -116,7 +123,7 @@ Json to_json(const record::PipelineRecord& pipeline, const std::vector<record::S
   for (const record::StageRecord& stage : stages) {
     Json each = record::to_json(stage);
     for (auto& value : each) {
-      if (value.is_number_float()) value = number(value.get<double>());
+      if (value.is_number_float()) value = number_or_null(value.get<double>());
     }
     json["stages"].push_back(std::move(each));
   }
@@ -126,31 +133,37 @@ Json to_json(const record::PipelineRecord& pipeline, const std::vector<record::S
 /// Without NaN, which a record may hold and JSON may not.
 Json network_json(const record::NetworkRecord& network) {
   Json json = record::to_json(network);
-  json["late_ms_p99"] = number(network.late_ms_p99);
+  json["late_ms_p99"] = number_or_null(network.late_ms_p99);
   for (size_t i = 0; i < network.links.size(); ++i) {
-    json["links"][i]["bytes"] = number(network.links[i].bytes);
-    json["links"][i]["busy"] = number(network.links[i].busy);
+    json["links"][i]["bytes"] = number_or_null(network.links[i].bytes);
+    json["links"][i]["busy"] = number_or_null(network.links[i].busy);
   }
   return json;
 }
 
 Json to_json(const PredictionPoint& p) {
   const auto step = [](const PredictionPoint::Step& s) {
-    return Json{{"ms", number(s.ms)},
-                {"compute_ms", number(s.compute_ms)},
-                {"exchange_ms", number(s.exchange_ms)},
-                {"hidden_ms", number(s.hidden_ms)}};
+    return Json{{"ms", number_or_null(s.ms)},
+                {"compute_ms", number_or_null(s.compute_ms)},
+                {"exchange_ms", number_or_null(s.exchange_ms)},
+                {"hidden_ms", number_or_null(s.hidden_ms)}};
   };
-  return {{"series", p.series},           {"name", p.name},           {"family", p.family},
-          {"network", known(p.network)},  {"arm", known(p.arm)},      {"predicted", step(p.predicted)},
-          {"measured", step(p.measured)}, {"error", number(p.error)}, {"why_not", known(p.why_not)}};
+  return {{"series", p.series},
+          {"name", p.name},
+          {"family", p.family},
+          {"network", known_or_null(p.network)},
+          {"arm", known_or_null(p.arm)},
+          {"predicted", step(p.predicted)},
+          {"measured", step(p.measured)},
+          {"error", number_or_null(p.error)},
+          {"why_not", known_or_null(p.why_not)}};
 }
 
 Json to_json(const PredictionSummary& s) {
-  return {{"series", s.series},       {"n", s.n},
-          {"left_out", s.left_out},   {"within_10", s.within_10},
-          {"within_20", s.within_20}, {"median", number(s.median)},
-          {"p90", number(s.p90)},     {"text", prediction_text(s)}};
+  return {{"series", s.series},           {"n", s.n},
+          {"left_out", s.left_out},       {"within_10", s.within_10},
+          {"within_20", s.within_20},     {"median", number_or_null(s.median)},
+          {"p90", number_or_null(s.p90)}, {"text", prediction_text(s)}};
 }
 
 /// Its JSON, with the name of its file.
@@ -192,30 +205,30 @@ Json to_json(const ArmResult& a) {
             {"quality_at_time", nullptr},
             {"time_to_target", nullptr},
             {"speedup", estimate_or_null(a.speedup)},
-            {"speed_against", known(a.speed_against)},
-            {"efficiency", number(a.efficiency)},
+            {"speed_against", known_or_null(a.speed_against)},
+            {"efficiency", number_or_null(a.efficiency)},
             {"words", a.words},
             {"ms", estimate_or_null(a.ms)},
-            {"ms_p50", number(a.ms_p50)},
-            {"ms_p95", number(a.ms_p95)},
+            {"ms_p50", number_or_null(a.ms_p50)},
+            {"ms_p95", number_or_null(a.ms_p95)},
             {"parts", to_json(a.parts)},
             {"examples_per_s", estimate_or_null(a.examples_per_s)},
             {"train_seconds", estimate_or_null(a.train_seconds)},
-            {"seconds_per_epoch", number(a.seconds_per_epoch)},
-            {"examples", number(a.examples)},
-            {"updates", number(a.updates)},
-            {"global_batch", number(a.global_batch)},
+            {"seconds_per_epoch", number_or_null(a.seconds_per_epoch)},
+            {"examples", number_or_null(a.examples)},
+            {"updates", number_or_null(a.updates)},
+            {"global_batch", number_or_null(a.global_batch)},
             {"bytes", to_json(a.bytes)},
             {"bandwidth", nullptr},
-            {"peak_memory", number(a.peak_memory)},
-            {"noise_scale", number(a.noise_scale)},
+            {"peak_memory", number_or_null(a.peak_memory)},
+            {"noise_scale", number_or_null(a.noise_scale)},
             {"staleness", a.staleness.empty() ? Json() : Json(a.staleness)},
-            {"outside_load", number(a.outside_load)},
+            {"outside_load", number_or_null(a.outside_load)},
             {"worker_spread", nullptr},
             {"price", nullptr},
             {"network", a.network ? network_json(*a.network) : Json()},
-            {"network_name", known(a.on.name)},
-            {"network_scale", a.on.name.empty() ? Json() : number(a.on.scale)},
+            {"network_name", known_or_null(a.on.name)},
+            {"network_scale", a.on.name.empty() ? Json() : number_or_null(a.on.scale)},
             {"predicted", a.predicted ? to_json(*a.predicted) : Json()},
             {"pipeline", a.pipeline ? to_json(*a.pipeline, a.stage_work) : Json()},
             {"simulated", a.simulated},
@@ -223,7 +236,7 @@ Json to_json(const ArmResult& a) {
             {"tuning", a.tuning ? to_json(*a.tuning) : Json()}};
   json["measure"] = to_json(a.measure);
   if (a.quality_at_time) {
-    json["quality_at_time"] = {{"seconds", number(a.quality_at_time->seconds)},
+    json["quality_at_time"] = {{"seconds", number_or_null(a.quality_at_time->seconds)},
                                {"estimate", to_json(a.quality_at_time->quality)}};
   }
   if (a.time_to_target) {
@@ -232,20 +245,20 @@ Json to_json(const ArmResult& a) {
                               {"of", a.time_to_target->of}};
   }
   if (a.bandwidth) {
-    json["bandwidth"] = {{"algorithm_gbit", number(a.bandwidth->algorithm_gbit)},
-                         {"bus_gbit", number(a.bandwidth->bus_gbit)},
-                         {"link_gbit", number(a.bandwidth->link_gbit)},
-                         {"utilisation", number(a.bandwidth->utilisation)}};
+    json["bandwidth"] = {{"algorithm_gbit", number_or_null(a.bandwidth->algorithm_gbit)},
+                         {"bus_gbit", number_or_null(a.bandwidth->bus_gbit)},
+                         {"link_gbit", number_or_null(a.bandwidth->link_gbit)},
+                         {"utilisation", number_or_null(a.bandwidth->utilisation)}};
   }
   if (std::isfinite(a.worker_low))
-    json["worker_spread"] = {{"low", number(a.worker_low)}, {"high", number(a.worker_high)}};
-  if (a.price) json["price"] = {{"value", number(a.price->value)}, {"currency", a.price->currency}};
+    json["worker_spread"] = {{"low", number_or_null(a.worker_low)}, {"high", number_or_null(a.worker_high)}};
+  if (a.price) json["price"] = {{"value", number_or_null(a.price->value)}, {"currency", a.price->currency}};
   return json;
 }
 
 Json to_json(const RunResult& r) {
   Json measures = Json::object();
-  for (const auto& [name, value] : r.measures) measures[name] = number(value);
+  for (const auto& [name, value] : r.measures) measures[name] = number_or_null(value);
   Json settings = to_json(r.settings);
   settings["train.seed"] = std::to_string(r.seed);
   Json json{{"id", r.id},
@@ -254,39 +267,39 @@ Json to_json(const RunResult& r) {
             {"kind", r.kind},
             {"folder", r.folder},
             {"state", r.state},
-            {"message", known(r.message)},
+            {"message", known_or_null(r.message)},
             {"settings", settings},
-            {"quality", number(r.quality)},
+            {"quality", number_or_null(r.quality)},
             {"measures", measures},
-            {"loss", number(r.loss)},
-            {"speedup", number(r.speedup)},
-            {"ms", number(r.ms)},
-            {"ms_p50", number(r.ms_p50)},
-            {"ms_p95", number(r.ms_p95)},
-            {"examples_per_s", number(r.examples_per_s)},
-            {"train_seconds", number(r.train_seconds)},
+            {"loss", number_or_null(r.loss)},
+            {"speedup", number_or_null(r.speedup)},
+            {"ms", number_or_null(r.ms)},
+            {"ms_p50", number_or_null(r.ms_p50)},
+            {"ms_p95", number_or_null(r.ms_p95)},
+            {"examples_per_s", number_or_null(r.examples_per_s)},
+            {"train_seconds", number_or_null(r.train_seconds)},
             {"examples", r.examples},
             {"steps", r.steps},
-            {"bytes_per_step", number(r.bytes_per_step)},
-            {"outside_load", number(r.outside_load)},
-            {"peak_memory", number(r.peak_memory)},
+            {"bytes_per_step", number_or_null(r.bytes_per_step)},
+            {"outside_load", number_or_null(r.outside_load)},
+            {"peak_memory", number_or_null(r.peak_memory)},
             {"collapsed", r.collapsed},
             {"reused", r.reused},
             {"parts", to_json(r.parts)},
-            {"network_name", known(r.network.name)},
-            {"network_scale", r.network.name.empty() ? Json() : number(r.network.scale)},
+            {"network_name", known_or_null(r.network.name)},
+            {"network_scale", r.network.name.empty() ? Json() : number_or_null(r.network.scale)},
             {"predicted", r.predicted ? to_json(*r.predicted) : Json()},
             {"simulated", r.simulated},
-            {"command", known(r.command)},
-            {"host", known(r.host)},
-            {"cpu", known(r.cpu)},
-            {"cores", known(r.cores)},
-            {"threads", known(r.threads)},
-            {"date", known(r.date)},
-            {"version", known(r.version)},
-            {"commit", known(r.commit)},
-            {"start_hash", known(r.start_hash)},
-            {"data_hash", known(r.data_hash)}};
+            {"command", known_or_null(r.command)},
+            {"host", known_or_null(r.host)},
+            {"cpu", known_or_null(r.cpu)},
+            {"cores", known_or_null(r.cores)},
+            {"threads", known_or_null(r.threads)},
+            {"date", known_or_null(r.date)},
+            {"version", known_or_null(r.version)},
+            {"commit", known_or_null(r.commit)},
+            {"start_hash", known_or_null(r.start_hash)},
+            {"data_hash", known_or_null(r.data_hash)}};
   json["curve"] = {{"examples", numbers(r.curve.examples)},
                    {"seconds", numbers(r.curve.seconds)},
                    {"loss", numbers(r.curve.loss)}};
@@ -304,8 +317,8 @@ Json to_json(const std::vector<ScalingPoint>& points) {
     list.push_back({{"group", point.group},
                     {"arm", point.arm},
                     {"workers", point.workers},
-                    {"examples_per_s", number(point.examples_per_s)},
-                    {"speedup", number(point.speedup)}});
+                    {"examples_per_s", number_or_null(point.examples_per_s)},
+                    {"speedup", number_or_null(point.speedup)}});
   }
   return list;
 }
@@ -352,18 +365,18 @@ Json to_json(const Results& r) {
             {"state", r.state},
             {"measure", to_json(r.measure)},
             {"target", nullptr},
-            {"baseline", known(r.baseline)},
+            {"baseline", known_or_null(r.baseline)},
             {"advice",
              {{"verdict", r.advice.verdict},
               {"sentence", r.advice.sentence},
               {"paragraph", r.advice.paragraph},
-              {"arm", known(r.advice.arm)},
+              {"arm", known_or_null(r.advice.arm)},
               {"rivals", r.advice.rivals}}},
             {"notes", notes},
             {"common", to_json(r.common)},
             {"varies", r.varies},
             {"axes", r.axes}};
-  if (r.target) json["target"] = {{"measure", r.target->measure}, {"value", number(r.target->value)}};
+  if (r.target) json["target"] = {{"measure", r.target->measure}, {"value", number_or_null(r.target->value)}};
   json["arms"] = std::move(arms);
   json["runs"] = std::move(runs);
   json["scaling"] = {{"strong", to_json(r.strong)}, {"weak", to_json(r.weak)}};

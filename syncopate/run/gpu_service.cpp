@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 
 constexpr const char *kProgram = "nvidia-cuda-mps-control", *kPipes = "CUDA_MPS_PIPE_DIRECTORY",
                      *kLogs = "CUDA_MPS_LOG_DIRECTORY", *kUsualPipes = "/tmp/nvidia-mps";
-constexpr milliseconds kLook(10);
+constexpr milliseconds kServiceLook(10);
 
 /// Where the program is; empty: nowhere on the PATH.
 fs::path find_program() {
@@ -43,7 +43,7 @@ bool wait_for(milliseconds patience, const auto& done) {
   const Stopwatch watch;
   while (!done()) {
     if (watch.seconds() > std::chrono::duration<double>(patience).count()) return false;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kServiceLook);
   }
   return true;
 }

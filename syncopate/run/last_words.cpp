@@ -16,7 +16,7 @@ namespace syncopate::run {
 namespace {
 
 std::mutex mutex;
-LastWords::Say chosen;  ///< guarded by `mutex`
+LastWords::Say last_say;  ///< guarded by `mutex`
 
 LastWord word_of_current_exception() {
   const auto unexpected = [](const std::string& whole) {
@@ -44,8 +44,8 @@ LastWord word_of_current_exception() {
   LastWords::Say say;
   {
     const std::lock_guard lock(mutex);
-    say = std::move(chosen);
-    chosen = nullptr;
+    say = std::move(last_say);
+    last_say = nullptr;
   }
   std::atomic<bool> done = !say, told = false;
   if (say) {
@@ -68,12 +68,12 @@ void speak_before_terminating() { std::set_terminate(terminate); }
 
 LastWords::LastWords(Say say) {
   const std::lock_guard lock(mutex);
-  chosen = std::move(say);
+  last_say = std::move(say);
 }
 
 LastWords::~LastWords() {
   const std::lock_guard lock(mutex);
-  chosen = nullptr;
+  last_say = nullptr;
 }
 
 }  // namespace syncopate::run

@@ -29,7 +29,6 @@ namespace syncopate::run {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Json = nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr double kNear =
@@ -114,7 +113,7 @@ class Prober {
       }
     }
     if (failure) std::rethrow_exception(failure);
-    Json row = Json::array();
+    nlohmann::json row = nlohmann::json::array();
     for (const Measured& each : measured_)
       row.push_back({each.low, each.high, each.round_trip, each.there, each.back, each.spread});
     line_.set(fmt::format("probe/row/{}", rank()), row.dump());
@@ -407,8 +406,8 @@ class Prober {
     const size_t n = hosts.size();
     std::vector<network::Link> links(n * n, network::kMemory);
     for (int rank = 0; rank < line_.size(); ++rank) {
-      for (const Json& each :
-           Json::parse(line_.get(fmt::format("probe/row/{}", rank), std::chrono::hours(1)))) {
+      for (const nlohmann::json& each :
+           nlohmann::json::parse(line_.get(fmt::format("probe/row/{}", rank), std::chrono::hours(1)))) {
         const auto a = static_cast<size_t>(roll_.hosts[each.at(0).get<size_t>()]);
         const auto b = static_cast<size_t>(roll_.hosts[each.at(1).get<size_t>()]);
         const double payload = a == b ? 1 : network::kPayloadShare;

@@ -159,14 +159,14 @@ class Probe {
 
   /// Hosts on one machine are as fast as each other, whatever noise says.
   static void set_speeds(const std::vector<sim::Profile>& all, MeasuredLinks& network) {
-    constexpr double kNoise = 0.05;
+    constexpr double kAlike = 0.05;
     std::vector<network::Host> hosts = network.topology.hosts();
     std::vector<double> sums(hosts.size(), 0.0);
     for (size_t rank = 0; rank < all.size(); ++rank)
       sums[static_cast<size_t>(network.seats[rank])] += seconds_of(all[rank]);
     for (size_t host = 0; host < hosts.size() && !network.one_machine; ++host) {
       const double speed = (sums[0] / hosts[0].devices) / (sums[host] / hosts[host].devices);
-      if (std::abs(speed - 1) > kNoise) hosts[host].speed = std::stod(fmt::format("{:.3g}", speed));
+      if (std::abs(speed - 1) > kAlike) hosts[host].speed = std::stod(fmt::format("{:.3g}", speed));
     }
     std::vector<network::Link> links;
     for (int a = 0; a < network.topology.size(); ++a)

@@ -10,28 +10,26 @@
 
 namespace syncopate::run {
 
-using Json = nlohmann::json;
-
 Roll call_roll(lifeline::Lifeline& line, const Seat& seat, const lifeline::Address& mine,
                std::chrono::milliseconds timeout) {
-  const Json self{{"host", seat.host},
-                  {"region", seat.region},
-                  {"machine", seat.machine},
-                  {"address", mine.host},
-                  {"port", mine.port}};
+  const nlohmann::json self{{"host", seat.host},
+                            {"region", seat.region},
+                            {"machine", seat.machine},
+                            {"address", mine.host},
+                            {"port", mine.port}};
   line.set(fmt::format("probe/rank/{}", line.rank()), self.dump());
   if (line.rank() == 0) {
-    Json all = Json::array();
+    nlohmann::json all = nlohmann::json::array();
     for (int rank = 0; rank < line.size(); ++rank)
-      all.push_back(Json::parse(line.get(fmt::format("probe/rank/{}", rank), timeout)));
-    line.set("probe/roll", Json{{"ranks", all}, {"key", lifeline::random_key()}}.dump());
+      all.push_back(nlohmann::json::parse(line.get(fmt::format("probe/rank/{}", rank), timeout)));
+    line.set("probe/roll", nlohmann::json{{"ranks", all}, {"key", lifeline::random_key()}}.dump());
   }
-  const Json roll = Json::parse(line.get("probe/roll", timeout));
+  const nlohmann::json roll = nlohmann::json::parse(line.get("probe/roll", timeout));
   Roll made;
   made.key = roll.at("key");
   std::map<std::pair<std::string, std::string>, int> known;
   std::vector<int> second;
-  for (const Json& each : roll.at("ranks")) {
+  for (const nlohmann::json& each : roll.at("ranks")) {
     made.seats.push_back(
         {.host = each.at("host"), .region = each.at("region"), .machine = each.at("machine")});
     made.addresses.push_back({each.at("address"), each.at("port")});

@@ -16,7 +16,7 @@ namespace syncopate::run {
 namespace {
 
 /// How long the others may take to notice that one of them failed.
-constexpr std::chrono::milliseconds kGracePeriod(2000);
+constexpr std::chrono::milliseconds kTimeToNotice(2000);
 
 /// What the threads tell the one that waits for them. Outlives a thread that is left behind.
 class Board {
@@ -45,7 +45,7 @@ class Board {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return running_ == 0 || cause_; });
     if (cause_) {
-      changed_.wait_for(lock, kGracePeriod, [this] { return running_ == 0; });
+      changed_.wait_for(lock, kTimeToNotice, [this] { return running_ == 0; });
       std::rethrow_exception(cause_);
     }
     return std::move(result_);

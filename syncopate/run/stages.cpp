@@ -16,11 +16,11 @@
 namespace syncopate::run {
 namespace {
 
-struct Seat {
+struct StageSeat {
   int stage = 0, replica = 0;
 };
 
-Seat seat_of(const spec::RunSpec& spec, int rank) {
+StageSeat seat_of(const spec::RunSpec& spec, int rank) {
   const std::vector<std::vector<int>> layout = spec.layout();
   for (size_t stage = 0; stage < layout.size(); ++stage) {
     for (size_t replica = 0; replica < layout[stage].size(); ++replica) {
@@ -60,7 +60,7 @@ std::vector<double> seconds_of_layers(nn::Model& model, const tensor::Batch& bat
 
 RunMesh::RunMesh(const spec::RunSpec& spec, comm::Metered& workers) : workers_(workers) {
   if (spec.pipeline.stages == 1) return;
-  const Seat seat = seat_of(spec, workers.rank());
+  const StageSeat seat = seat_of(spec, workers.rank());
   replicas_ = workers.part(seat.stage, seat.replica);
   stages_ = workers.part(seat.replica, seat.stage);
 }

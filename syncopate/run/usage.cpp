@@ -13,7 +13,7 @@ namespace syncopate::run {
 namespace {
 
 constexpr double kBetweenLooks = 0.5;  // seconds
-constexpr double kLeast = 0.2;         // ticks are coarse
+constexpr double kLeastSpan = 0.2;     // seconds; ticks are coarse
 
 /// User, nice, system, irq, softirq and steal of all cores, in ticks. Idle and waiting for disks is not busy;
 /// what guests take is in "user" already.
@@ -85,7 +85,7 @@ void OutsideLoad::look() {
 }
 
 double OutsideLoad::mean() const {
-  if (!first_ || !last_ || last_->at - first_->at < kLeast) return std::nan("");
+  if (!first_ || !last_ || last_->at - first_->at < kLeastSpan) return std::nan("");
   const double machine = last_->machine - first_->machine, ours = last_->ours - first_->ours;
   // A /proc/stat that stands still, as some sandboxes have it, says nothing.
   if (machine < 0.5 * ours || machine <= 0) return std::nan("");

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kLongestRemembered = 64;  // bytes; longer words hardly come again
 constexpr size_t kMostRemembered = size_t{1} << 20;
 
-uint64_t key_of(int32_t left, int32_t right) {
+uint64_t merge_key(int32_t left, int32_t right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
 }
 
@@ -55,7 +55,7 @@ ByteBpe::ByteBpe(BpeTable table, const BpeOrigin& origin) : table_(std::move(tab
       }
       return found->second;
     };
-    const uint64_t key = key_of(number(left), number(right));
+    const uint64_t key = merge_key(number(left), number(right));
     const auto [earlier, fresh] =
         merges_.emplace(key, Merge{static_cast<int32_t>(rank), number(left + right)});
     if (!fresh) {
@@ -67,7 +67,7 @@ ByteBpe::ByteBpe(BpeTable table, const BpeOrigin& origin) : table_(std::move(tab
 }
 
 const ByteBpe::Merge* ByteBpe::merge_of(int32_t left, int32_t right) const {
-  const auto found = merges_.find(key_of(left, right));
+  const auto found = merges_.find(merge_key(left, right));
   return found == merges_.end() ? nullptr : &found->second;
 }
 

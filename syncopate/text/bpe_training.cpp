@@ -15,14 +15,14 @@ namespace syncopate::text {
 namespace {
 
 // Runs this long are no words (rules of dashes, encoded files): joining within them teaches nothing.
-constexpr size_t kLongestWord = 100;
+constexpr size_t kLongestRun = 100;
 
 }  // namespace
 
 void count_bpe_words(std::string_view text, WordCounts& counts) {
   BpeWords words(text);
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
-    if (word.size() <= kLongestWord) counts.add(word);
+    if (word.size() <= kLongestRun) counts.add(word);
   }
 }
 

@@ -28,7 +28,10 @@ void append_decomposed(int32_t character, std::vector<int32_t>& into);
 /// Puts the marks of a decomposed text in canonical order.
 void order_marks(std::vector<int32_t>& text);
 
-/// Lower case, one character to one; U+0130, whose lower case is two characters, is the caller's.
+/// U+0130, whose lower case is an i and a dot above.
+inline constexpr int32_t kCapitalDottedI = 0x130, kDotAbove = 0x307;
+
+/// Lower case, one character to one; kCapitalDottedI, whose lower case is two characters, is the caller's.
 int32_t lower(int32_t character);
 
 /// By the categories and properties of utf8proc's Unicode: L*, N* and White_Space.

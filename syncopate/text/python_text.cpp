@@ -10,8 +10,6 @@
 namespace syncopate::text {
 namespace {
 
-constexpr int32_t kCapitalDottedI = 0x130;
-constexpr int32_t kDotAbove = 0x307;
 constexpr int32_t kCapitalSigma = 0x3A3;
 constexpr int32_t kSmallSigma = 0x3C3;
 constexpr int32_t kFinalSigma = 0x3C2;

@@ -15,7 +15,7 @@ namespace syncopate::text {
 namespace {
 
 constexpr std::string_view kSpecials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-constexpr size_t kLongestWord = 100;  // longer ones are [UNK] to the tokenizer, so they teach nothing
+constexpr size_t kLongestSpelled = 100;  // longer ones are [UNK] to the tokenizer, so they teach nothing
 
 /// `word` as `c`, `##c`, ...
 std::vector<std::string> characters_of(std::string_view word) {
@@ -76,7 +76,7 @@ class Trainer {
     for (const auto& [count, piece] : ranked) number_of(piece);
     for (const auto& [word, count] : counts) {
       const std::vector<std::string> spelled = characters_of(word);
-      if (spelled.size() > kLongestWord) continue;
+      if (spelled.size() > kLongestSpelled) continue;
       SpelledWord known{.pieces = {}, .count = count};
       for (const std::string& piece : spelled) {
         const auto number = numbers_.find(piece);

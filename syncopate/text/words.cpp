@@ -12,9 +12,6 @@
 namespace syncopate::text {
 namespace {
 
-constexpr int32_t kCapitalDottedI = 0x130;
-constexpr int32_t kDotAbove = 0x307;
-
 /// ASCII goes straight into the current word; other characters wait in `pending_` until a run of them is
 /// complete, since canonical order is a matter of neighbours. An ASCII character never takes part in it.
 /// Only where `kPlaced` does it note whence the bytes of a word come: training has no use for that.

@@ -12,22 +12,20 @@
 namespace syncopate::train {
 namespace {
 
-using Json = nlohmann::json;
-
-Json to_json(const std::vector<data::FeatureAnswers>& answers) {
-  Json list = Json::array();
+nlohmann::json to_json(const std::vector<data::FeatureAnswers>& answers) {
+  nlohmann::json list = nlohmann::json::array();
   for (const auto& each : answers) {
-    Json spans = Json::array();
+    nlohmann::json spans = nlohmann::json::array();
     for (const auto& span : each.candidates) spans.push_back({span.start, span.end, span.score});
     list.push_back({each.feature, each.null_score, std::move(spans)});
   }
   return list;
 }
 
-void append(const Json& list, std::vector<data::FeatureAnswers>& into) {
-  for (const Json& each : list) {
+void append(const nlohmann::json& list, std::vector<data::FeatureAnswers>& into) {
+  for (const nlohmann::json& each : list) {
     data::FeatureAnswers answers{.feature = each[0], .null_score = each[1], .candidates = {}};
-    for (const Json& span : each[2])
+    for (const nlohmann::json& span : each[2])
       answers.candidates.push_back({.start = span[0], .end = span[1], .score = span[2]});
     into.push_back(std::move(answers));
   }
@@ -53,7 +51,7 @@ class Squad : public Metric {
     std::vector<data::FeatureAnswers> all;
     for (int rank = 0; rank < group.size(); ++rank) {
       const std::string mine = rank == group.rank() ? to_json(spans_).dump() : "";
-      append(Json::parse(comm::broadcast_text(group, mine, rank)), all);
+      append(nlohmann::json::parse(comm::broadcast_text(group, mine, rank)), all);
     }
     const std::vector<std::string> answers = data::final_answers(*dataset_, all, options_);
     std::map<std::string, std::string> predictions;

@@ -8,7 +8,7 @@
 namespace syncopate::data {
 namespace {
 
-text::WordPiece tokenizer() {
+text::WordPiece abc_tokenizer() {
   return text::WordPiece(test::vocabulary_of({"a", "b", "c"}), text::rules_for(true));
 }
 
@@ -20,7 +20,7 @@ at::Tensor rows(std::vector<int64_t> values, int64_t width) {
 }
 
 TEST(TextDataset, PadsToTheLongestOfTheBatch) {
-  const TextDataset data(kExamples, tokenizer(), 64);
+  const TextDataset data(kExamples, abc_tokenizer(), 64);
   ASSERT_EQ(data.size(), 4);
   EXPECT_EQ(data.length(0), 5);
   const tensor::Batch batch = data.collate(std::vector<int64_t>{2, 1, 0}, kEvaluationDraw);
@@ -40,38 +40,38 @@ TEST(TextDataset, PadsToTheLongestOfTheBatch) {
 }
 
 TEST(TextDataset, FingerprintTellsTextsAndLabelsApart) {
-  const uint64_t mark = TextDataset(kExamples, tokenizer(), 64).fingerprint();
-  EXPECT_EQ(TextDataset(kExamples, tokenizer(), 64).fingerprint(), mark);
+  const uint64_t mark = TextDataset(kExamples, abc_tokenizer(), 64).fingerprint();
+  EXPECT_EQ(TextDataset(kExamples, abc_tokenizer(), 64).fingerprint(), mark);
   auto changed = kExamples;
   changed[3].label = 1;
-  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "one label";
+  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "one label";
   changed = kExamples;
   changed[0].a = "a b b";
-  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "one word";
+  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "one word";
   changed = kExamples;
   std::swap(changed[0], changed[1]);
-  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "another order";
+  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "another order";
   changed = kExamples;
   changed[1] = {"a b", "b", 0};
-  EXPECT_NE(TextDataset(changed, tokenizer(), 64).fingerprint(), mark) << "where the second text begins";
+  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "where the second text begins";
 }
 
 TEST(TextDataset, TruncatesToMaxLength) {
-  const TextDataset data(kExamples, tokenizer(), 7);
+  const TextDataset data(kExamples, abc_tokenizer(), 7);
   const tensor::Batch batch = data.collate(std::vector<int64_t>{3}, kEvaluationDraw);
   EXPECT_TRUE(at::equal(batch.at("input_ids"), rows({2, 5, 5, 3, 6, 6, 3}, 7)));
-  EXPECT_EQ(TextDataset(kExamples, tokenizer(), 64).length(3), 11);
-  EXPECT_THROW(TextDataset(kExamples, tokenizer(), 2), ConfigError);
+  EXPECT_EQ(TextDataset(kExamples, abc_tokenizer(), 64).length(3), 11);
+  EXPECT_THROW(TextDataset(kExamples, abc_tokenizer(), 2), ConfigError);
 }
 
 TEST(TextDataset, NoExamplesMakeAnEmptyBatch) {
-  const TextDataset data(kExamples, tokenizer(), 64);
+  const TextDataset data(kExamples, abc_tokenizer(), 64);
   const tensor::Batch batch = data.collate({}, kEvaluationDraw);
   EXPECT_EQ(batch.size(), 0);
   EXPECT_EQ(batch.at("input_ids").sizes(), (at::IntArrayRef{0, 0}));
   EXPECT_EQ(batch.at("labels").numel(), 0);
   EXPECT_THROW(data.collate(std::vector<int64_t>{4}, kEvaluationDraw), InternalError);
-  EXPECT_EQ(TextDataset({}, tokenizer(), 64).size(), 0);
+  EXPECT_EQ(TextDataset({}, abc_tokenizer(), 64).size(), 0);
 }
 
 TEST(TextTask, HoldsOutTheSmallestKeysInOrder) {

@@ -11,7 +11,7 @@
 namespace syncopate::test {
 namespace {
 
-constexpr double kLossTolerance = 2e-6;
+constexpr double kGptLossTolerance = 2e-6;
 
 class GoldenGpt : public testing::Test {
  protected:
@@ -52,27 +52,27 @@ TEST_F(GoldenGpt, LogitsAndEveryGradient) {
 }
 
 TEST_F(GoldenGpt, TenLosses) {
-  EXPECT_LT(loss_error(*model()), kLossTolerance);
-  EXPECT_LT(loss_error(*model(true)), kLossTolerance);
+  EXPECT_LT(loss_error(*model()), kGptLossTolerance);
+  EXPECT_LT(loss_error(*model(true)), kGptLossTolerance);
 }
 
 TEST_F(GoldenGpt, FoilsOfTheModelMiss) {
   EXPECT_GT(loss_error(*model(false, false)), 1e-2) << "every position sees every other";
   const nn::GptConfig right = config_;
   config_.activation = nn::Activation::kGelu;
-  EXPECT_GT(loss_error(*model()), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(*model()), 10 * kGptLossTolerance);
   config_ = right;
   config_.layer_norm_eps = 1e-2;
-  EXPECT_GT(loss_error(*model()), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(*model()), 10 * kGptLossTolerance);
   config_ = right;
   for (auto& batch : run_.batches) batch.fields["labels"].masked_fill_(batch.at("labels").lt(0), 0);
   EXPECT_GT(loss_error(*model()), 1e-2) << "padding is predicted too";
 }
 
 TEST_F(GoldenGpt, OtherOptimizersMiss) {
-  EXPECT_GT(loss_error(*model(), {.weight_decay = 0}), 10 * kLossTolerance);
-  EXPECT_GT(loss_error(*model(), {.weight_decay = 0.1, .beta2 = 0.99}), 10 * kLossTolerance);
-  EXPECT_GT(loss_error(*model(), {.kind = "lamb", .weight_decay = 0.1}), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(*model(), {.weight_decay = 0}), 10 * kGptLossTolerance);
+  EXPECT_GT(loss_error(*model(), {.weight_decay = 0.1, .beta2 = 0.99}), 10 * kGptLossTolerance);
+  EXPECT_GT(loss_error(*model(), {.kind = "lamb", .weight_decay = 0.1}), 10 * kGptLossTolerance);
 }
 
 }  // namespace

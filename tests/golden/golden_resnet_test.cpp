@@ -8,7 +8,7 @@
 namespace syncopate::test {
 namespace {
 
-constexpr double kLossTolerance = 5e-5;  // ten steps of large gradients through norms over few values
+constexpr double kResNetLossTolerance = 5e-5;  // ten steps of large gradients through norms over few values
 
 class GoldenResNet : public testing::Test {
  protected:
@@ -55,7 +55,7 @@ TEST_F(GoldenResNet, LogitsAndEveryGradient) {
 TEST_F(GoldenResNet, TenLossesAndTheRunningStatistics) {
   for (const bool synchronised : {false, true}) {
     const auto made = model(synchronised);
-    EXPECT_LT(loss_error(*made), kLossTolerance);
+    EXPECT_LT(loss_error(*made), kResNetLossTolerance);
     for (const auto& [name, value] : made->buffers()) {
       EXPECT_LT(worst_of_largest(value, run_.read("buffer." + name)), 1e-4) << name;
     }
@@ -73,10 +73,10 @@ TEST_F(GoldenResNet, FoilsMiss) {
   EXPECT_GT(loss_error(*smooth), 1e-2);
   optim::OptimizerOptions options = sgd();
   options.nesterov = false;
-  EXPECT_GT(loss_error(*model(), options), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(*model(), options), 10 * kResNetLossTolerance);
   options = sgd();
   options.weight_decay = 0;
-  EXPECT_GT(loss_error(*model(), options), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(*model(), options), 10 * kResNetLossTolerance);
 }
 
 }  // namespace

@@ -37,6 +37,11 @@ std::vector<double> train(nn::BertClassifier& model, const std::vector<tensor::B
 /// Gradients of the mean loss, dense, by parameter name; clears what was there.
 std::map<std::string, at::Tensor> gradients(nn::Model& model, const tensor::Batch& batch);
 
+/// How far a model is from what is expected of it.
+struct Errors {
+  double logits, loss;
+};
+
 /// The largest |a - b| / b over the list.
 double worst_relative(const std::vector<double>& a, const std::vector<double>& b);
 

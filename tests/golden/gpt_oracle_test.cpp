@@ -34,10 +34,6 @@ Expected read_expected(const std::filesystem::path& folder) {
   return expected;
 }
 
-struct Errors {
-  double logits, loss;
-};
-
 Errors errors_of(nn::Gpt& model, const Expected& expected) {
   const at::Tensor logits = model.forward(expected.batch);
   const tensor::Loss loss = model.loss(logits, expected.batch);

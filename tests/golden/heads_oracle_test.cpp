@@ -19,10 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Errors {
-  double logits, loss;
-};
-
 class HeadsOracle : public testing::Test {
  protected:
   HeadsOracle() { at::set_num_threads(1); }  // tensors this small only wait for other threads

@@ -15,7 +15,7 @@
 namespace syncopate::test {
 namespace {
 
-constexpr double kLossTolerance = 5e-6;
+constexpr double kOracleLossTolerance = 5e-6;
 
 struct Trace {
   std::vector<tensor::Batch> batches;
@@ -116,16 +116,16 @@ TEST_F(Oracle, EveryGradientOfTheFirstStep) {
 
 TEST_F(Oracle, TenLosses) {
   SYNCOPATE_NEED_SHARED(oracles, "oracles/tiny-bert-cls");
-  EXPECT_LT(loss_error(oracles, same_config, same_batch, same_adam), kLossTolerance);
-  EXPECT_LT(loss_error(oracles, same_config, same_batch, same_adam, true), kLossTolerance);
+  EXPECT_LT(loss_error(oracles, same_config, same_batch, same_adam), kOracleLossTolerance);
+  EXPECT_LT(loss_error(oracles, same_config, same_batch, same_adam, true), kOracleLossTolerance);
 }
 
 TEST_F(Oracle, FoilsOfTheModelMissTheLosses) {
   SYNCOPATE_NEED_SHARED(oracles, "oracles/tiny-bert-cls");
   const auto tanh = [](nn::BertConfig& config) { config.activation = nn::Activation::kGeluTanh; };
-  EXPECT_GT(loss_error(oracles, tanh, same_batch, same_adam), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(oracles, tanh, same_batch, same_adam), 10 * kOracleLossTolerance);
   const auto eps = [](nn::BertConfig& config) { config.layer_norm_eps = 1e-5; };
-  EXPECT_GT(loss_error(oracles, eps, same_batch, same_adam), kLossTolerance);
+  EXPECT_GT(loss_error(oracles, eps, same_batch, same_adam), kOracleLossTolerance);
   const auto no_mask = [](tensor::Batch& batch) { batch.fields["attention_mask"].fill_(1); };
   EXPECT_GT(loss_error(oracles, same_config, no_mask, same_adam), 1e-2);
   const auto no_types = [](tensor::Batch& batch) { batch.fields["token_type_ids"].zero_(); };
@@ -135,13 +135,13 @@ TEST_F(Oracle, FoilsOfTheModelMissTheLosses) {
 TEST_F(Oracle, FoilsOfTheOptimizerMissTheLosses) {
   SYNCOPATE_NEED_SHARED(oracles, "oracles/tiny-bert-cls");
   const auto no_decay = [](PlainAdamW& adam) { adam.weight_decay = 0; };
-  EXPECT_GT(loss_error(oracles, same_config, same_batch, no_decay), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(oracles, same_config, same_batch, no_decay), 10 * kOracleLossTolerance);
   const auto all_decay = [](PlainAdamW& adam) { adam.decay_everything = true; };
-  EXPECT_GT(loss_error(oracles, same_config, same_batch, all_decay), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(oracles, same_config, same_batch, all_decay), 10 * kOracleLossTolerance);
   const auto beta2 = [](PlainAdamW& adam) { adam.beta2 = 0.99; };
-  EXPECT_GT(loss_error(oracles, same_config, same_batch, beta2), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(oracles, same_config, same_batch, beta2), 10 * kOracleLossTolerance);
   const auto eps = [](PlainAdamW& adam) { adam.eps = 1e-6; };
-  EXPECT_GT(loss_error(oracles, same_config, same_batch, eps), 10 * kLossTolerance);
+  EXPECT_GT(loss_error(oracles, same_config, same_batch, eps), 10 * kOracleLossTolerance);
 }
 
 TEST_F(Oracle, WithoutScoreScalingTheLogitsDiffer) {

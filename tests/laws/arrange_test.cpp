@@ -10,7 +10,7 @@
 namespace syncopate::test {
 namespace {
 
-Rig rig_for(const std::string& strategy, int workers) {
+Rig arranged_rig(const std::string& strategy, int workers) {
   Rig rig;
   rig.strategy.name = strategy;
   rig.workers = workers;
@@ -22,7 +22,7 @@ Rig rig_for(const std::string& strategy, int workers) {
 
 TEST(Arranged, TrainsAsInOrderUpToRounding) {
   for (const auto& [strategy, workers] : {std::pair{"ddp", 2}, {"all-reduce", 3}, {"single", 1}}) {
-    Rig arranged = rig_for(strategy, workers);
+    Rig arranged = arranged_rig(strategy, workers);
     arranged.accumulate = 2;
     arranged.optim.name =
         std::string("sgd");  // parameters show gradients; AdamW would enlarge their rounding
@@ -42,7 +42,7 @@ TEST(Arranged, TrainsAsInOrderUpToRounding) {
 }
 
 TEST(Arranged, WorkersOfTheirOwnRhythmKeepTheirExamples) {
-  Rig arranged = rig_for("local-sgd", 2), in_order = arranged;
+  Rig arranged = arranged_rig("local-sgd", 2), in_order = arranged;
   in_order.arrange = false;
   const auto same = [](const Trace& a, const Trace& b) { return a.own_losses == b.own_losses; };
   EXPECT_TRUE(same(train(arranged), train(in_order)));
@@ -52,7 +52,7 @@ TEST(Arranged, WorkersOfTheirOwnRhythmKeepTheirExamples) {
 
 TEST(Arranged, ResumesBitForBit) {
   const TempDir folder;
-  Rig straight = rig_for("ddp", 3);
+  Rig straight = arranged_rig("ddp", 3);
   straight.accumulate = 2;
   auto [first, second, before, after, joined] =
       stopped_and_resumed(straight, folder / "checkpoint.safetensors", 9);
@@ -63,7 +63,7 @@ TEST(Arranged, ResumesBitForBit) {
 }
 
 TEST(Arranged, BalancedSharesAreSharesOfTheTokens) {
-  Rig rig = rig_for("ddp", 2);
+  Rig rig = arranged_rig("ddp", 2);
   rig.global_batch = 24;
   rig.steps = 40;
   rig.seconds_per_example = {1, 2};  // of a token, where texts are arranged

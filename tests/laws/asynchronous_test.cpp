@@ -14,7 +14,7 @@
 namespace syncopate::test {
 namespace {
 
-Rig rig_for(const std::string& strategy, int workers) {
+Rig free_rig(const std::string& strategy, int workers) {
   Rig rig;
   rig.strategy.name = strategy;
   rig.workers = workers;
@@ -25,20 +25,20 @@ Rig rig_for(const std::string& strategy, int workers) {
 }
 
 Rig in_lockstep(int workers, int servers) {
-  Rig rig = rig_for("parameter-server", workers);
+  Rig rig = free_rig("parameter-server", workers);
   rig.strategy.staleness = std::to_string(0);
   rig.strategy.servers = servers;
   return rig;
 }
 
 TEST(Asynchronous, OneWorkerMatchesSingleBitForBit) {
-  const Trace reference = train(rig_for("single", 1));
+  const Trace reference = train(free_rig("single", 1));
   ASSERT_EQ(reference.losses.size(), 50u);
-  Rig shared_state = rig_for("hogwild", 1), bounded = rig_for("parameter-server", 1);
+  Rig shared_state = free_rig("hogwild", 1), bounded = free_rig("parameter-server", 1);
   shared_state.strategy.state = "shared";
   bounded.strategy.staleness = "3";
   for (const Rig& rig :
-       {rig_for("hogwild", 1), shared_state, rig_for("parameter-server", 1), bounded, in_lockstep(1, 1)}) {
+       {free_rig("hogwild", 1), shared_state, free_rig("parameter-server", 1), bounded, in_lockstep(1, 1)}) {
     const Trace free = train(rig);
     EXPECT_EQ(reference.losses, free.losses) << rig.strategy.name;
     EXPECT_TRUE(at::equal(reference.parameters[0], free.parameters[0])) << rig.strategy.name;
@@ -53,7 +53,7 @@ class Servers : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Workers, Servers, testing::Values(2, 3, 4));
 
 TEST_P(Servers, LockstepMatchesAllReduceBitForBit) {
-  const Trace reference = train(rig_for("all-reduce", GetParam()));
+  const Trace reference = train(free_rig("all-reduce", GetParam()));
   const Trace served = train(in_lockstep(GetParam(), 1));
   EXPECT_EQ(reference.losses, served.losses);
   for (const at::Tensor& parameters : served.parameters)
@@ -67,7 +67,7 @@ TEST_P(Servers, LockstepMatchesAllReduceBitForBit) {
 
   // Two servers add up the squares of the norm in another order.
   EXPECT_LT(difference(reference.losses, train(in_lockstep(GetParam(), 2)).losses), 1e-6);
-  Rig unclipped = rig_for("all-reduce", GetParam()), cut = in_lockstep(GetParam(), 2);
+  Rig unclipped = free_rig("all-reduce", GetParam()), cut = in_lockstep(GetParam(), 2);
   unclipped.optim.clip = cut.optim.clip = 0;
   const Trace plain = train(unclipped);
   EXPECT_EQ(plain.losses, train(cut).losses);
@@ -81,7 +81,7 @@ TEST_P(Servers, LockstepMatchesAllReduceBitForBit) {
 TEST(Asynchronous, EveryTicketIsOneUpdateAndReplicasEndEqual) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     for (const std::string staleness : {"inf", "1"}) {
-      Rig rig = rig_for(strategy, 3);
+      Rig rig = free_rig(strategy, 3);
       rig.strategy.staleness = staleness;
       rig.strategy.servers = 2;
       const Trace trace = train(rig);
@@ -105,7 +105,7 @@ TEST(Asynchronous, EveryTicketIsOneUpdateAndReplicasEndEqual) {
 TEST(Asynchronous, EvaluatedModelIsTheSavedModelBitForBit) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     const TempDir folder;
-    Rig rig = rig_for(strategy, 3);
+    Rig rig = free_rig(strategy, 3);
     rig.checkpoint = folder / "checkpoint.safetensors";
     rig.eval_every = rig.save_every = 7;
     rig.steps = 14;
@@ -130,9 +130,9 @@ TEST(Asynchronous, EvaluatedModelIsTheSavedModelBitForBit) {
 }
 
 TEST(Asynchronous, ResumesBitForBitWithoutRaces) {
-  Rig shared_state = rig_for("hogwild", 1);
+  Rig shared_state = free_rig("hogwild", 1);
   shared_state.strategy.state = "shared";
-  for (const Rig& straight : {rig_for("hogwild", 1), shared_state, rig_for("parameter-server", 1),
+  for (const Rig& straight : {free_rig("hogwild", 1), shared_state, free_rig("parameter-server", 1),
                               in_lockstep(1, 1), in_lockstep(3, 1), in_lockstep(3, 2)}) {
     const TempDir folder;
     const Trace reference = train(straight);
@@ -156,7 +156,7 @@ TEST(Asynchronous, ResumesBitForBitWithoutRaces) {
 
 TEST(Asynchronous, CheckpointHoldsTheStateOfEveryProcess) {
   const TempDir folder;
-  Rig rig = rig_for("hogwild", 3);
+  Rig rig = free_rig("hogwild", 3);
   rig.checkpoint = folder / "checkpoint.safetensors";
   rig.stop_after = 6;
   train(rig);

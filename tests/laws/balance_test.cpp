@@ -13,7 +13,7 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-Rig rig_for(const std::string& strategy, int workers) {
+Rig balanced_rig(const std::string& strategy, int workers) {
   Rig rig;
   rig.strategy.name = strategy;
   rig.workers = workers;
@@ -24,7 +24,7 @@ Rig rig_for(const std::string& strategy, int workers) {
 
 TEST(Balanced, GradientStaysThatOfTheGlobalMean) {
   for (const std::string strategy : {"ddp", "all-reduce", "gather-scatter"}) {
-    const Rig equal = rig_for(strategy, 3);
+    const Rig equal = balanced_rig(strategy, 3);
     Rig balanced = equal;
     balanced.seconds_per_example = {1, 2, 4};
     const Trace reference = train(equal), trace = train(balanced);
@@ -41,7 +41,7 @@ TEST(Balanced, GradientStaysThatOfTheGlobalMean) {
 
 TEST(Balanced, ResumesWithTheSharesOfTheCheckpoint) {
   const TempDir folder;
-  Rig straight = rig_for("ddp", 2);
+  Rig straight = balanced_rig("ddp", 2);
   straight.dropout = 0.1;
   straight.seconds_per_example = {1, 3};
   straight.balance_every = 40;
@@ -56,7 +56,7 @@ TEST(Balanced, ResumesWithTheSharesOfTheCheckpoint) {
 }
 
 TEST(Balance, BytesOfTheMeasurementsAreCounted) {
-  Rig rig = rig_for("all-reduce", 2);
+  Rig rig = balanced_rig("all-reduce", 2);
   rig.steps = 8;
   rig.seconds_per_example = {1, 1};
   const Trace trace = train(rig);
@@ -67,7 +67,7 @@ TEST(Balance, BytesOfTheMeasurementsAreCounted) {
 }
 
 TEST(Control, TimeLimitStopsAllRanksAtTheSameStep) {
-  Rig rig = rig_for("ddp", 3);
+  Rig rig = balanced_rig("ddp", 3);
   rig.time_limit = 10;
   rig.steps_per_second = {1.3, 0.2, 5};  // by themselves they would stop after steps 13, 2 and 50
   const Trace trace = train(rig);
@@ -81,7 +81,7 @@ TEST(Control, TimeLimitStopsAllRanksAtTheSameStep) {
 }
 
 TEST(Control, TimeLimitStopsAsynchronousWorkers) {
-  Rig rig = rig_for("hogwild", 2);
+  Rig rig = balanced_rig("hogwild", 2);
   rig.time_limit = 10;
   rig.steps_per_second = {1.3, 0.2};
   const Trace trace = train(rig);
@@ -91,7 +91,7 @@ TEST(Control, TimeLimitStopsAsynchronousWorkers) {
 }
 
 TEST(Control, PlateauCutsTheRateAndStopsAllRanks) {
-  Rig rig = rig_for("all-reduce", 3);
+  Rig rig = balanced_rig("all-reduce", 3);
   rig.optim.schedule = "constant";
   rig.optim.warmup = 0;
   rig.optim.lr = 0.05;  // too much: the test loss soon gets worse

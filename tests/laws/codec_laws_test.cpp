@@ -29,7 +29,7 @@ Rig rig_with(const std::string& codec, int workers, const std::string& strategy 
   return rig;
 }
 
-void expect_same_bits(const Trace& a, const Trace& b) {
+void expect_equal_traces(const Trace& a, const Trace& b) {
   EXPECT_EQ(a.losses, b.losses);
   for (size_t rank = 0; rank < a.parameters.size(); ++rank) {
     EXPECT_TRUE(at::equal(a.parameters[rank], b.parameters[rank])) << "rank " << rank;
@@ -64,12 +64,12 @@ INSTANTIATE_TEST_SUITE_P(Workers, CodecLaw, testing::Values(2, 3, 4));
 
 TEST_P(CodecLaw, LosslessCodecsMatchAllReduceBitForBit) {
   const Trace reference = train(rig_with("none", GetParam(), "all-reduce"));
-  expect_same_bits(reference, train(overlapped(GetParam(), coded("none", 1))));
-  expect_same_bits(reference, train(overlapped(GetParam(), coded("top-k", 1))));
-  expect_same_bits(reference, train(overlapped(GetParam(), coded("random-k", 1))));
+  expect_equal_traces(reference, train(overlapped(GetParam(), coded("none", 1))));
+  expect_equal_traces(reference, train(overlapped(GetParam(), coded("top-k", 1))));
+  expect_equal_traces(reference, train(overlapped(GetParam(), coded("random-k", 1))));
   Rig whole = rig_with("top-k", GetParam(), "all-reduce");
   whole.codec.ratio = 1;
-  expect_same_bits(reference, train(whole));
+  expect_equal_traces(reference, train(whole));
   const Trace foil = train(overlapped(GetParam(), coded("top-k", 0.5)));
   EXPECT_GT(relative_difference(reference, foil), 1e-4);
 }
@@ -78,7 +78,7 @@ TEST_P(CodecLaw, FullRankPowerSgdMatchesAllReduce) {
   Rig full = rig_with("power-sgd", GetParam());
   full.codec.rank = 16;
   full.codec.warmup = 0;
-  expect_same_bits(train(rig_with("none", GetParam(), "all-reduce")), train(full));
+  expect_equal_traces(train(rig_with("none", GetParam(), "all-reduce")), train(full));
 
   // Through P and Q although that is more than the matrix itself.
   const auto forced = [](int64_t rank) {
@@ -125,7 +125,7 @@ TEST_P(CodecLaw, OneBitIsUncompressedDuringWarmUp) {
   const Trace reference = train(rig_with("none", GetParam()));
   Rig late = rig_with("one-bit", GetParam());
   late.codec.warmup = 20;
-  expect_same_bits(reference, train(late));
+  expect_equal_traces(reference, train(late));
   late.codec.warmup = 10;
   EXPECT_NE(reference.losses, train(late).losses);
 }

@@ -33,10 +33,10 @@ class CountingEngine : public parallel::EngineAround {
   std::vector<std::pair<uint64_t, uint64_t>> remembered;
 };
 
-class MeanOfMeans : public parallel::Strategy {
+class MeanOfCountedMeans : public parallel::Strategy {
  public:
-  MeanOfMeans(std::unique_ptr<parallel::Strategy> inner, const comm::Group& group,
-              const CountingEngine& engine)
+  MeanOfCountedMeans(std::unique_ptr<parallel::Strategy> inner, const comm::Group& group,
+                     const CountingEngine& engine)
       : inner_(std::move(inner)), group_(group), engine_(engine) {}
   void start(parallel::Replica& replica) override { inner_->start(replica); }
   parallel::Update step(parallel::Replica& replica, const parallel::StepContext& context) override {
@@ -93,7 +93,7 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   };
   if (run.mean_of_means) {
     options.around_strategy = [&](std::unique_ptr<parallel::Strategy> inner) {
-      return std::make_unique<MeanOfMeans>(std::move(inner), group, *engine);
+      return std::make_unique<MeanOfCountedMeans>(std::move(inner), group, *engine);
     };
   }
   const run::RunMesh mesh(spec, group);

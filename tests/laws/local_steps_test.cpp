@@ -15,7 +15,7 @@
 namespace syncopate::test {
 namespace {
 
-Rig rig_for(const std::string& strategy, int workers) {
+Rig local_rig(const std::string& strategy, int workers) {
   Rig rig;
   rig.strategy.name = strategy;
   rig.strategy.every = 5;
@@ -46,8 +46,8 @@ INSTANTIATE_TEST_SUITE_P(Workers, LocalLaw, testing::Values(2, 3, 4));
 TEST_P(LocalLaw, AveragingEveryStepWithSgdMatchesAllReduce) {
   // Whole batches; shares of different sizes; a last batch with examples for one rank alone.
   for (const auto& [batch, examples] : {std::pair<int64_t, int64_t>{12, 72}, {11, 70}, {12, 25}}) {
-    Rig reference = with_sgd(rig_for("all-reduce", GetParam())),
-        local = with_sgd(rig_for("local-sgd", GetParam()));
+    Rig reference = with_sgd(local_rig("all-reduce", GetParam())),
+        local = with_sgd(local_rig("local-sgd", GetParam()));
     reference.global_batch = local.global_batch = batch;
     reference.examples = local.examples = examples;
     local.strategy.every = 1;
@@ -79,7 +79,7 @@ std::vector<double> global_means(const Trace& trace, const Rig& rig, int64_t fir
 
 TEST_P(LocalLaw, RecordedLossesAreMeansOverGlobalBatches) {
   for (const char* strategy : {"local-sgd", "diloco", "all-reduce"}) {
-    Rig rig = rig_for(strategy, GetParam());
+    Rig rig = local_rig(strategy, GetParam());
     rig.strategy.every = 8;
     rig.global_batch = 11;  // shares of different sizes
     rig.examples = 69;      // the last batch of an epoch has examples for few
@@ -92,7 +92,7 @@ TEST_P(LocalLaw, RecordedLossesAreMeansOverGlobalBatches) {
 }
 
 TEST_P(LocalLaw, AStopBetweenAveragesLeavesEveryLossOnRecord) {
-  Rig rig = rig_for("local-sgd", GetParam());
+  Rig rig = local_rig("local-sgd", GetParam());
   rig.strategy.every = 8;
   rig.save_every = 3;  // workers speak of their losses there, and of the stop
   const TempDir folder;
@@ -108,7 +108,7 @@ TEST_P(LocalLaw, AStopBetweenAveragesLeavesEveryLossOnRecord) {
 }
 
 TEST_P(LocalLaw, DiLoCoWithRateOneAndNoMomentumMatchesLocalSgd) {
-  Rig outer = with_sgd(rig_for("diloco", GetParam()));  // Adam makes much of a gradient that is nearly zero
+  Rig outer = with_sgd(local_rig("diloco", GetParam()));  // Adam makes much of a gradient that is nearly zero
   outer.optim.momentum = 0.9;
   outer.global_batch = 11;
   const Trace momentum = train(outer);
@@ -123,7 +123,7 @@ TEST_P(LocalLaw, DiLoCoWithRateOneAndNoMomentumMatchesLocalSgd) {
 }
 
 TEST_P(LocalLaw, PostLocalStartAtTheEndMatchesDdpBitForBit) {
-  Rig ddp = rig_for("ddp", GetParam());
+  Rig ddp = local_rig("ddp", GetParam());
   ddp.optim.clip = 1;
   ddp.dropout = 0.1;
   const Trace expected = train(ddp);
@@ -144,7 +144,7 @@ TEST_P(LocalLaw, PostLocalStartAtTheEndMatchesDdpBitForBit) {
 TEST_P(LocalLaw, AllWorkersEndWithOneModel) {
   for (const char* strategy : {"local-sgd", "diloco"}) {
     for (const int64_t steps : {20, 18}) {  // at an average, and between two
-      Rig rig = rig_for(strategy, GetParam());
+      Rig rig = local_rig(strategy, GetParam());
       rig.steps = steps;
       const Trace trace = train(rig);
       const bool outer = std::string(strategy) == "diloco" && steps == 20;
@@ -158,7 +158,7 @@ TEST_P(LocalLaw, AllWorkersEndWithOneModel) {
 std::vector<std::pair<std::string, Rig>> variants(int workers) {
   std::vector<std::pair<std::string, Rig>> all;
   const auto add = [&](const std::string& name, const std::string& strategy, const auto& change) {
-    Rig rig = rig_for(strategy, workers);
+    Rig rig = local_rig(strategy, workers);
     rig.steps = 40;
     rig.dropout = 0.1;
     rig.optim.clip = 1;
@@ -274,7 +274,7 @@ TEST_P(LocalLaw, EvaluationDoesNotAffectTraining) {
 }
 
 TEST_P(LocalLaw, EvaluationCountsTheBytesItWaitsFor) {
-  Rig rig = rig_for("local-sgd", GetParam());
+  Rig rig = local_rig("local-sgd", GetParam());
   rig.examples = 600;
   rig.strategy.every = 7;
   rig.strategy.overlap_average = true;
@@ -291,7 +291,7 @@ TEST_P(LocalLaw, EvaluationCountsTheBytesItWaitsFor) {
 }
 
 TEST_P(LocalLaw, SendsNothingBetweenAverages) {
-  Rig rig = rig_for("local-sgd", GetParam());
+  Rig rig = local_rig("local-sgd", GetParam());
   rig.examples = 600;  // the run is less than an epoch
   const auto expect_silence = [](const Trace& trace, int64_t apart, const std::string& name) {
     for (size_t step = 0; step < trace.bytes.size(); ++step) {
@@ -318,8 +318,8 @@ TEST_P(LocalLaw, SendsNothingBetweenAverages) {
 }
 
 TEST(LocalLaws, AccumulationMatchesOneLargerBatch) {
-  const Trace whole = train(with_sgd(rig_for("local-sgd", 2)));
-  Rig parts = with_sgd(rig_for("local-sgd", 2));
+  const Trace whole = train(with_sgd(local_rig("local-sgd", 2)));
+  Rig parts = with_sgd(local_rig("local-sgd", 2));
   parts.accumulate = 3;
   EXPECT_LT(difference(whole.parameters[0], train(parts).parameters[0]), 1e-6);
   parts.strategy.every = 15;  // what H would be if it counted micro-batches
@@ -327,8 +327,8 @@ TEST(LocalLaws, AccumulationMatchesOneLargerBatch) {
 }
 
 TEST(LocalLaws, OneLocalSgdWorkerMatchesSingleBitForBit) {
-  const Trace single = train(rig_for("single", 1));
-  Rig rig = rig_for("local-sgd", 1);
+  const Trace single = train(local_rig("single", 1));
+  Rig rig = local_rig("local-sgd", 1);
   EXPECT_TRUE(same_bits(single, train(rig)));
   rig.strategy.overlap_average = true;
   EXPECT_TRUE(same_bits(single, train(rig)));
@@ -340,7 +340,7 @@ TEST(LocalLaws, OneLocalSgdWorkerMatchesSingleBitForBit) {
 TEST(LocalLaws, MomentsAreKeptAveragedOrReset) {
   std::vector<Trace> traces;
   for (const char* moments : {"keep", "average", "reset"}) {
-    Rig rig = rig_for("local-sgd", 2);
+    Rig rig = local_rig("local-sgd", 2);
     rig.strategy.moments = moments;
     traces.push_back(train(rig));
   }
@@ -348,7 +348,7 @@ TEST(LocalLaws, MomentsAreKeptAveragedOrReset) {
   EXPECT_FALSE(same_bits(traces[0], traces[2]));
   EXPECT_FALSE(same_bits(traces[1], traces[2]));
   // Averaged in every step, the momentum of SGD is that of the mean gradient.
-  Rig reference = with_sgd(rig_for("all-reduce", 3)), local = with_sgd(rig_for("local-sgd", 3));
+  Rig reference = with_sgd(local_rig("all-reduce", 3)), local = with_sgd(local_rig("local-sgd", 3));
   reference.optim.momentum = local.optim.momentum = 0.9;
   reference.examples = local.examples = 600;
   reference.global_batch = local.global_batch = 11;

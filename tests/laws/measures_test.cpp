@@ -12,7 +12,7 @@
 namespace syncopate::test {
 namespace {
 
-Rig rig_for(const std::string& strategy) {
+Rig measured_rig(const std::string& strategy) {
   Rig rig;
   rig.strategy.name = strategy;
   rig.strategy.every = 4;
@@ -42,7 +42,7 @@ TEST(Measures, NoiseScaleOfAWorkedCase) {
 }
 
 TEST(Measures, NoiseScaleIsThatOfTheGradientsHoweverTheyTravel) {
-  Rig rig = rig_for("all-reduce");
+  Rig rig = measured_rig("all-reduce");
   rig.noise_scale = true;
   const Trace whole = train(rig);
   EXPECT_GT(whole.noise_scale, 0);
@@ -66,7 +66,7 @@ TEST(Measures, NoiseScaleIsThatOfTheGradientsHoweverTheyTravel) {
 }
 
 TEST(Measures, WorkersOwnModelsAreScoredBeforeTheyAreAveraged) {
-  Rig rig = rig_for("local-sgd");
+  Rig rig = measured_rig("local-sgd");
   rig.worker_evals = true;
   const Trace trace = train(rig);
   ASSERT_EQ(trace.worker_evals.size(), 2U);
@@ -87,7 +87,7 @@ TEST(Measures, WorkersOwnModelsAreScoredBeforeTheyAreAveraged) {
 
 TEST(Measures, WhatWasSentIsKeptInACheckpoint) {
   const TempDir folder;
-  Rig rig = rig_for("ddp");
+  Rig rig = measured_rig("ddp");
   const Trace straight = train(rig);
   const Resumed resumed = stopped_and_resumed(rig, folder / "checkpoint.safetensors", 5);
   ASSERT_TRUE(resumed.after.sent.has_value());

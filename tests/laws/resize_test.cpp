@@ -14,7 +14,7 @@
 namespace syncopate::test {
 namespace {
 
-Rig rig_for(const std::string& strategy) {
+Rig resized_rig(const std::string& strategy) {
   Rig rig;
   rig.strategy.name = strategy;
   rig.optim.lr = 3e-3;
@@ -77,7 +77,7 @@ TEST(Resized, SynchronousRunsGoOnAsIfNothingHadHappened) {
     train::save_checkpoint(path, forgetful);
   };
   for (const std::string strategy : {"ddp", "all-reduce", "gather-scatter", "parameter-server"}) {
-    Rig rig = rig_for(strategy);
+    Rig rig = resized_rig(strategy);
     rig.strategy.staleness = "0";  // its servers sum the gradients of all workers
     const Trace straight = train(rig);
     ASSERT_EQ(straight.losses.size(), 20u);
@@ -87,17 +87,17 @@ TEST(Resized, SynchronousRunsGoOnAsIfNothingHadHappened) {
 }
 
 TEST(Resized, TellsWhatChanged) {
-  Stopped run(rig_for("ddp"), 5, 1);
+  Stopped run(resized_rig("ddp"), 5, 1);
   const Trace after = run.resumed(2);
   EXPECT_EQ(after.notes, std::vector<std::string>{"workers were 1 and are 2 now: same global batches of 12"});
   EXPECT_EQ(after.start_hash, run.before.start_hash) << "the start of the whole run";
-  Stopped same(rig_for("ddp"), 5, 2);
+  Stopped same(resized_rig("ddp"), 5, 2);
   EXPECT_TRUE(same.resumed(2).notes.empty()) << "the foil is on as many";
 }
 
 TEST(Resized, WorkersThatDifferStartFromTheSettledModel) {
   for (const std::string strategy : {"local-sgd", "diloco"}) {
-    Rig rig = rig_for(strategy);
+    Rig rig = resized_rig(strategy);
     rig.strategy.every = 4;
     Stopped run(rig, 6);  // between two averages
     const at::Tensor settled = saved_parameters(run.rig.checkpoint);
@@ -120,7 +120,7 @@ TEST(Resized, WorkersThatDifferStartFromTheSettledModel) {
 }
 
 TEST(Resized, OuterMomentumIsKept) {
-  Rig rig = rig_for("diloco");
+  Rig rig = resized_rig("diloco");
   rig.strategy.every = 2;
   Stopped run(rig, 6);
   const std::string saved = read_text(run.rig.checkpoint);
@@ -140,7 +140,7 @@ TEST(Resized, OuterMomentumIsKept) {
 }
 
 TEST(Resized, MomentsAreTheMeanOfTheWorkers) {
-  Rig rig = rig_for("local-sgd");
+  Rig rig = resized_rig("local-sgd");
   rig.strategy.every = 4;
   Stopped run(rig, 6);
   const auto moment = [&](const train::Checkpoint& checkpoint, const std::string& name) {
@@ -167,7 +167,7 @@ TEST(Resized, MomentsAreTheMeanOfTheWorkers) {
 
 TEST(Resized, CodecsDropWhatTheyHadNotSent) {
   for (const std::string codec : {"int8", "power-sgd", "one-bit"}) {
-    Rig rig = rig_for("ddp");
+    Rig rig = resized_rig("ddp");
     rig.codec.name = codec;
     rig.codec.rank = 2;
     rig.codec.warmup = 2;
@@ -185,7 +185,7 @@ TEST(Resized, CodecsDropWhatTheyHadNotSent) {
 TEST(Resized, ExchangesUnderWayAreRefused) {
   for (const auto& [strategy, stop, refused] :
        {std::tuple{"local-sgd", 5, true}, std::tuple{"diloco", 5, true}, std::tuple{"diloco", 7, false}}) {
-    Rig rig = rig_for(strategy);
+    Rig rig = resized_rig(strategy);
     rig.strategy.every = 4;
     rig.strategy.delay = 2;  // of the average of step 4 until step 6
     Stopped run(rig, stop);
@@ -205,7 +205,7 @@ TEST(Resized, ExchangesUnderWayAreRefused) {
 TEST(Resized, FreeWorkersGoOnWithinTheEpoch) {
   for (const std::string strategy : {"hogwild", "parameter-server"}) {
     for (const auto& [from, to] : {std::pair{2, 4}, {4, 2}, {2, 3}}) {
-      Rig rig = rig_for(strategy);
+      Rig rig = resized_rig(strategy);
       rig.examples = 72;
       rig.steps = 18;  // three epochs of six
       Stopped run(rig, 4, from);
@@ -227,7 +227,7 @@ TEST(Resized, FreeWorkersGoOnWithinTheEpoch) {
 }
 
 TEST(Resized, HogwildStartsFromTheSharedModel) {
-  Rig rig = rig_for("hogwild");
+  Rig rig = resized_rig("hogwild");
   rig.steps = 4;
   Stopped run(rig, 0);
   const at::Tensor shared = saved_parameters(run.rig.checkpoint);
@@ -238,14 +238,14 @@ TEST(Resized, HogwildStartsFromTheSharedModel) {
 }
 
 TEST(Resized, SharesOfABatchAreFoundAnew) {
-  Rig rig = rig_for("ddp");
+  Rig rig = resized_rig("ddp");
   rig.seconds_per_example = {1, 3, 2};
   Stopped run(rig, 10);
   EXPECT_TRUE(says(run.resumed(3), "shares of a batch are found anew"));
 }
 
 TEST(StartHash, IsAlikeForAllStrategiesAndTellsSeedsApart) {
-  Rig rig = rig_for("single");
+  Rig rig = resized_rig("single");
   rig.steps = 1;
   const std::string hash = train(rig).start_hash;
   EXPECT_EQ(hash.size(), 16u);

@@ -18,9 +18,8 @@ namespace syncopate::test {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using parallel::Trace;
 
-constexpr int64_t kMicroBatches = 3;
+constexpr int64_t kTracedMicroBatches = 3;
 
 /// A slice of the picture, in microseconds.
 struct Slice {
@@ -41,7 +40,7 @@ class Tracing : public testing::Test {
   static spec::RunSpec staged(spec::RunSpec spec, int stages, int replicas, const std::string& schedule) {
     spec.pipeline.stages = stages;
     spec.pipeline.schedule = schedule;
-    spec.pipeline.micro_batches = kMicroBatches;
+    spec.pipeline.micro_batches = kTracedMicroBatches;
     spec.comm.workers = stages * replicas;
     spec.strategy.name = replicas == 1 ? "single" : "ddp";
     return spec;
@@ -50,10 +49,10 @@ class Tracing : public testing::Test {
   /// The file of such a run.
   static Json file_of(const spec::RunSpec& spec, FamilyTrace* trained = nullptr) {
     const auto workers = static_cast<size_t>(spec.comm.workers);
-    std::vector<std::unique_ptr<Trace>> traces;
+    std::vector<std::unique_ptr<parallel::Trace>> traces;
     FamilyRun run{.spec = spec};
     for (size_t rank = 0; rank < workers; ++rank) {
-      traces.push_back(std::make_unique<Trace>());
+      traces.push_back(std::make_unique<parallel::Trace>());
       run.traces.push_back(traces.back().get());
     }
     const FamilyTrace result = train(run);
@@ -135,7 +134,7 @@ TEST_F(Tracing, ShowsPassesAsTheScheduleHasThem) {
   for (int64_t step = 3; step <= 5; ++step) {
     EXPECT_EQ(passes_of(slices, 0, step), "f0 f1 b0 f2 b1 b2");
     EXPECT_EQ(passes_of(slices, 1, step), "f0 b0 f1 b1 f2 b2");
-    for (int64_t micro = 0; micro < kMicroBatches; ++micro) {
+    for (int64_t micro = 0; micro < kTracedMicroBatches; ++micro) {
       const std::string number = std::to_string(micro);
       EXPECT_GE(find(slices, 1, "forward " + number, step).begin + kRounding,
                 find(slices, 0, "forward " + number, step).end);
@@ -176,7 +175,7 @@ TEST_F(Tracing, NamesRanksAndKeepsRowsApart) {
   EXPECT_EQ(names, (std::vector<std::string>{"rank 0: stage 0, replica 0", "rank 1: stage 1, replica 0",
                                              "rank 2: stage 0, replica 1", "rank 3: stage 1, replica 1"}));
   EXPECT_GE(buckets, 4 * 3) << "of every rank in every step";
-  EXPECT_EQ(starts, 2 * 2 * kMicroBatches * 3) << "an arrow for each message";
+  EXPECT_EQ(starts, 2 * 2 * kTracedMicroBatches * 3) << "an arrow for each message";
   EXPECT_EQ(starts, ends);
   for (auto& [place, spans] : rows) {
     std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
@@ -210,7 +209,7 @@ TEST(TraceClocks, OfOtherMachinesAreAligned) {
   // Rank 1 is on another machine whose clock is far ahead, and drifts.
   std::vector<run::ClockReading> readings(2);
   const auto clock_of = [](int rank) {
-    const Trace real;
+    const parallel::Trace real;
     const double now = real.now();
     return rank == 0 ? now : 1000 + 1.001 * now;
   };
@@ -240,21 +239,22 @@ TEST(TraceClocks, OfOtherMachinesAreAligned) {
 TEST(TraceClocks, GathersWhatRanksSay) {
   run_ranks(3, [&](comm::Group& group) {
     run::RankTrace mine{.rank = group.rank(), .stage = group.rank(), .stage_ranks = {0, 1, 2}};
-    mine.events = {{.lane = Trace::Lane::kExchange,
+    mine.events = {{.lane = parallel::Trace::Lane::kExchange,
                     .name = std::string("bucket 1"),
                     .begin = 0.1 + group.rank(),
                     .end = 7,
                     .step = 4,
                     .micro = 2,
                     .bytes = 12}};
-    mine.messages = {{.lane = Trace::Lane::kBackward, .sent = true, .peer = 1, .step = 4, .micro = 1}};
+    mine.messages = {
+        {.lane = parallel::Trace::Lane::kBackward, .sent = true, .peer = 1, .step = 4, .micro = 1}};
     const auto all = run::gather_traces(group, mine);
     ASSERT_EQ(all.size(), group.rank() == 0 ? 3u : 0u);
     for (size_t rank = 0; rank < all.size(); ++rank) {
       EXPECT_EQ(all[rank].rank, static_cast<int>(rank));
       EXPECT_EQ(all[rank].events.at(0).begin, 0.1 + static_cast<double>(rank));
       EXPECT_EQ(all[rank].events.at(0).name, "bucket 1");
-      EXPECT_EQ(all[rank].messages.at(0).lane, Trace::Lane::kBackward);
+      EXPECT_EQ(all[rank].messages.at(0).lane, parallel::Trace::Lane::kBackward);
       EXPECT_TRUE(all[rank].messages.at(0).sent);
     }
   });

@@ -8,7 +8,7 @@ namespace syncopate::test {
 namespace {
 
 /// Two workers, so that every rank sends the same with every pattern; tables are exchanged whole.
-Rig rig_for(const std::string& strategy, const std::string& codec) {
+Rig coded_rig(const std::string& strategy, const std::string& codec) {
   Rig rig;
   rig.workers = 2;
   rig.strategy.name = strategy;
@@ -36,7 +36,7 @@ double predicted(const Rig& rig, int64_t parameters) {
 
 /// Bytes of rank 0 in the fourth step, in which every strategy exchanges, without the sums of losses.
 void expect_sent(const std::string& strategy, const std::string& codec, double tolerance) {
-  const Rig rig = rig_for(strategy, codec);
+  const Rig rig = coded_rig(strategy, codec);
   const Trace trace = train(rig);
   const int64_t parameters = trace.parameters[0].numel();
   const double sent = trace.bytes.at(3), bytes = predicted(rig, parameters);
@@ -60,7 +60,7 @@ TEST(Traffic, CodecsSendWhatIsPredicted) {
 
 /// Bytes by what they carry, of all ranks and steps.
 void expect_carried(const std::string& strategy, const std::string& codec, comm::Payload most) {
-  const Trace trace = train(rig_for(strategy, codec));
+  const Trace trace = train(coded_rig(strategy, codec));
   ASSERT_TRUE(trace.sent.has_value());
   const auto carried = [&](comm::Payload payload) {
     return static_cast<double>(trace.sent->carried[static_cast<size_t>(payload)]);
@@ -83,7 +83,7 @@ TEST(Traffic, EveryByteIsOfAKind) {
 
 TEST(Steps, PartsAddUp) {
   for (const char* strategy : {"single", "ddp", "local-sgd", "parameter-server"}) {
-    Rig rig = rig_for(strategy, "none");
+    Rig rig = coded_rig(strategy, "none");
     if (std::string(strategy) == "single") rig.workers = 1;
     const Trace trace = train(rig);
     ASSERT_EQ(trace.records.size(), 8U);
@@ -98,7 +98,7 @@ TEST(Steps, PartsAddUp) {
 }
 
 TEST(Traffic, OneWorkerAndOneMemorySendNothing) {
-  Rig rig = rig_for("hogwild", "none");
+  Rig rig = coded_rig("hogwild", "none");
   EXPECT_EQ(predicted(rig, 1000), 0);
   rig.strategy.name = "single";
   EXPECT_EQ(predicted(rig, 1000), 0);

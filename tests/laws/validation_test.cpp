@@ -19,7 +19,7 @@ namespace syncopate::test {
 namespace {
 
 /// The rate is too high: it soon gets worse.
-Rig rig_for(const std::string& strategy, int workers, const std::filesystem::path& checkpoint) {
+Rig validated_rig(const std::string& strategy, int workers, const std::filesystem::path& checkpoint) {
   Rig rig;
   rig.strategy.name = strategy;
   rig.strategy.every = 4;
@@ -47,7 +47,7 @@ record::EvalRecord best_of(const std::vector<record::EvalRecord>& evals) {
 TEST(KeepBest, KeepsTheModelOfTheBestStepAndScoresItOnce) {
   for (const char* strategy : {"all-reduce", "local-sgd", "parameter-server"}) {
     const TempDir folder;
-    Rig rig = rig_for(strategy, 2, folder / "checkpoint.safetensors");
+    Rig rig = validated_rig(strategy, 2, folder / "checkpoint.safetensors");
     const Trace trace = train(rig);
     const record::EvalRecord best = best_of(trace.evals);
     EXPECT_EQ(trace.kept_step, best.step) << strategy;
@@ -73,7 +73,7 @@ TEST(KeepBest, KeepsTheModelOfTheBestStepAndScoresItOnce) {
 
 TEST(KeepBest, WorkersThatRunFreeEndWithTheModelThatIsScored) {
   const TempDir folder;
-  const Trace trace = train(rig_for("hogwild", 2, folder / "checkpoint.safetensors"));
+  const Trace trace = train(validated_rig("hogwild", 2, folder / "checkpoint.safetensors"));
   EXPECT_EQ(trace.kept_step, best_of(trace.evals).step);
   for (const at::Tensor& replica : trace.parameters)
     EXPECT_EQ(trace.test->loss, evaluate_parameters(replica, 1).loss);
@@ -81,11 +81,11 @@ TEST(KeepBest, WorkersThatRunFreeEndWithTheModelThatIsScored) {
 
 TEST(KeepBest, SurvivesAStopAndAnotherNumberOfWorkers) {
   const TempDir folder;
-  const Trace straight = train(rig_for("all-reduce", 2, folder / "straight.safetensors"));
+  const Trace straight = train(validated_rig("all-reduce", 2, folder / "straight.safetensors"));
   ASSERT_LT(straight.kept_step, 22);
   for (const int workers : {2, 3}) {
     const TempDir mine;
-    Rig rig = rig_for("all-reduce", 2, mine / "checkpoint.safetensors");
+    Rig rig = validated_rig("all-reduce", 2, mine / "checkpoint.safetensors");
     rig.stop_after = 22;
     train(rig);
     rig.stop_after = 0;

@@ -176,24 +176,25 @@ TEST_F(Asynchronous, WorkersResumeWithoutLosingOrRepeatingTickets) {
   }
 }
 
-struct Death {
+struct FreeDeath {
   const char* strategy;
   int rank;
   const char* phase;
 };
 
-class KilledFreeRank : public Asynchronous, public testing::WithParamInterface<Death> {};
+class KilledFreeRank : public Asynchronous, public testing::WithParamInterface<FreeDeath> {};
 INSTANTIATE_TEST_SUITE_P(
     Places, KilledFreeRank,
-    testing::Values(Death{"hogwild", 0, "backward"}, Death{"hogwild", 1, "exchange"},
-                    Death{"parameter-server", 0, "forward"}, Death{"parameter-server", 1, "exchange"},
-                    Death{"parameter-server", 2, "update"}, Death{"parameter-server", 1, "checkpoint"}),
+    testing::Values(FreeDeath{"hogwild", 0, "backward"}, FreeDeath{"hogwild", 1, "exchange"},
+                    FreeDeath{"parameter-server", 0, "forward"}, FreeDeath{"parameter-server", 1, "exchange"},
+                    FreeDeath{"parameter-server", 2, "update"},
+                    FreeDeath{"parameter-server", 1, "checkpoint"}),
     [](const auto& at) {
       return std::string(at.param.strategy).substr(0, 4) + std::to_string(at.param.rank) + at.param.phase;
     });
 
 TEST_P(KilledFreeRank, IsNamedStopsTheOthersAndLeavesNothingBehind) {
-  const Death death = GetParam();
+  const FreeDeath death = GetParam();
   const auto before = shared_memory_files();
   const CommandResult result =
       train("run", {"--strategy", death.strategy, "--workers", "2", "--steps", "100000", "--save-every", "6",

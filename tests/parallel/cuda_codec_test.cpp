@@ -52,19 +52,19 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
 }
 
 /// What a codec makes of numbers and of what was kept, on a device.
-struct Made {
+struct Packing {
   at::Tensor packed, decoded, added, packed_with_rest, sum, rest;
 };
 
-Made made_on(c10::Device device, const Packer& packer, const at::Tensor& numbers, const at::Tensor& rest) {
+Packing made_on(c10::Device device, const Packer& packer, const at::Tensor& numbers, const at::Tensor& rest) {
   EXPECT_EQ(packer.place_of(device), device);
   const int64_t count = numbers.numel();
-  Made made{.packed = packer.room(count, device),
-            .decoded = at::empty({count}, at::TensorOptions(device)),
-            .added = rest.to(device, at::kFloat, false, true),
-            .packed_with_rest = packer.room(count, device),
-            .sum = numbers.to(device, at::kFloat, false, true),
-            .rest = rest.to(device, at::kFloat, false, true)};
+  Packing made{.packed = packer.room(count, device),
+               .decoded = at::empty({count}, at::TensorOptions(device)),
+               .added = rest.to(device, at::kFloat, false, true),
+               .packed_with_rest = packer.room(count, device),
+               .sum = numbers.to(device, at::kFloat, false, true),
+               .rest = rest.to(device, at::kFloat, false, true)};
   packer.encode(made.sum, made.packed, kKey);
   packer.decode(made.packed, made.decoded, kKey);
   packer.decode_add(made.packed, made.added, kKey);
@@ -82,7 +82,8 @@ TEST(Cuda, CodecsPackAsTheCpuDoes) {
                                           std::pair(few_values(count, 3), at::zeros({count})),
                                           std::pair(at::zeros({count}), at::zeros({count})),
                                           std::pair(wild(count, 4).mul(1e-38), wild(count, 5).mul(1e-38))}) {
-        const Made right = made_on(kHost, packer, numbers, rest), made = made_on(kGpu, packer, numbers, rest);
+        const Packing right = made_on(kHost, packer, numbers, rest),
+                      made = made_on(kGpu, packer, numbers, rest);
         EXPECT_TRUE(made.packed.is_cuda() && made.rest.is_cuda());
         EXPECT_TRUE(at::equal(made.packed.cpu(), right.packed));
         EXPECT_TRUE(at::equal(made.decoded.cpu(), right.decoded));
@@ -91,8 +92,8 @@ TEST(Cuda, CodecsPackAsTheCpuDoes) {
         EXPECT_TRUE(at::equal(made.sum.cpu(), right.sum));
         EXPECT_TRUE(at::equal(made.rest.cpu(), right.rest));
       }
-      const Made one = made_on(kHost, packer, wild(count, 1), at::zeros({count}));
-      const Made other = made_on(kGpu, packer, wild(count, 6), at::zeros({count}));
+      const Packing one = made_on(kHost, packer, wild(count, 1), at::zeros({count}));
+      const Packing other = made_on(kGpu, packer, wild(count, 6), at::zeros({count}));
       if (count > 100) {
         EXPECT_FALSE(at::equal(other.packed.cpu(), one.packed));
       }
@@ -110,7 +111,8 @@ TEST(Cuda, CodecsKeepNonFiniteNumbersVisible) {
       for (const float strange : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
         const at::Tensor numbers = wild(count, 1), rest = wild(count, 2);
         numbers[count / 2] = strange;
-        const Made right = made_on(kHost, packer, numbers, rest), made = made_on(kGpu, packer, numbers, rest);
+        const Packing right = made_on(kHost, packer, numbers, rest),
+                      made = made_on(kGpu, packer, numbers, rest);
         EXPECT_FALSE(at::isfinite(made.decoded).all().item<bool>());
         EXPECT_FALSE(all_finite(made.sum));
         EXPECT_TRUE(same(made.decoded, right.decoded));
@@ -120,7 +122,8 @@ TEST(Cuda, CodecsKeepNonFiniteNumbersVisible) {
       // A sum with what was kept may overflow: told, and kept for another step, as on the host.
       const at::Tensor numbers = wild(count, 1), rest = wild(count, 2);
       numbers[count - 1] = rest[count - 1] = 3e38f;
-      const Made right = made_on(kHost, packer, numbers, rest), made = made_on(kGpu, packer, numbers, rest);
+      const Packing right = made_on(kHost, packer, numbers, rest),
+                    made = made_on(kGpu, packer, numbers, rest);
       EXPECT_TRUE(all_finite(numbers.to(kGpu)));
       EXPECT_TRUE(same(made.sum, right.sum));
       EXPECT_TRUE(at::equal(made.rest.cpu(), right.rest));

@@ -63,7 +63,7 @@ Passed on_gpu(const SmallModel& kind, tensor::Precision precision, bool copies) 
   return passed;
 }
 
-double off_by(const at::Tensor& made, const at::Tensor& right) {
+double gradients_off_by(const at::Tensor& made, const at::Tensor& right) {
   return ((made - right).norm() / right.norm()).item<double>();
 }
 
@@ -77,12 +77,12 @@ TEST(Cuda, RecordedStepsComputeWhatTheCpuComputes) {
       EXPECT_EQ(made.recorded, 1);
       EXPECT_EQ(made.loss.count, right.loss.count);
       EXPECT_NEAR(made.loss.sum / right.loss.sum, 1, limit);
-      EXPECT_LT(off_by(made.grads, right.grads), limit);
-      EXPECT_GT(off_by(made.grads, other.grads), 2 * limit);
+      EXPECT_LT(gradients_off_by(made.grads, right.grads), limit);
+      EXPECT_GT(gradients_off_by(made.grads, other.grads), 2 * limit);
     };
     expect_near(on_gpu(kind, tensor::Precision::kFp32, false), 2e-5);
     // Batch norms over a few values make much of rounding: what libtorch's kernels are off by is the measure.
-    const double theirs = off_by(on_gpu(kind, tensor::Precision::kBf16, false).grads, right.grads);
+    const double theirs = gradients_off_by(on_gpu(kind, tensor::Precision::kBf16, false).grads, right.grads);
     expect_near(on_gpu(kind, tensor::Precision::kBf16, true), std::max(0.06, 1.5 * theirs));
   }
 }
@@ -110,8 +110,8 @@ TEST(Cuda, KernelsDropWhatTheCpuDrops) {
     return params.grads.cpu();
   };
   const at::Tensor right = gradient(at::kCPU, 7);
-  EXPECT_LT(off_by(gradient(at::Device(at::kCUDA, 0), 7), right), 0.06);
-  EXPECT_GT(off_by(gradient(at::Device(at::kCUDA, 0), 8), right), 0.2);
+  EXPECT_LT(gradients_off_by(gradient(at::Device(at::kCUDA, 0), 7), right), 0.06);
+  EXPECT_GT(gradients_off_by(gradient(at::Device(at::kCUDA, 0), 8), right), 0.2);
 }
 
 TEST(Graphs, AreMissingWhereTheProgramHasNone) {

@@ -55,9 +55,9 @@ Placed put_in_place(Answer& answer, const std::string& context) {
   return Placed::kRepaired;
 }
 
-class Reader {
+class SquadReader {
  public:
-  Reader(SquadTask& task, bool need_answers, const std::string& encoding)
+  SquadReader(SquadTask& task, bool need_answers, const std::string& encoding)
       : task_(task), need_answers_(need_answers), encoding_(encoding) {}
 
   std::vector<Question> read(const std::filesystem::path& path) {
@@ -193,7 +193,7 @@ SquadTask load_squad(const std::filesystem::path& path, Purpose purpose, const s
   refuse_parquet_questions(path);
   const SplitFiles files = find_splits(path, {".json"}, purpose);
   SquadTask task{.name = "squad", .contexts = {}, .train = {}, .test = {}, .notes = {}};
-  Reader reader(task, purpose != Purpose::kPredict, encoding);
+  SquadReader reader(task, purpose != Purpose::kPredict, encoding);
   task.test = reader.read(files.test);
   if (!files.train.empty()) task.train = reader.read(files.train);
   if (files.one_file && purpose == Purpose::kTrain) hold_out_paragraphs(path, task);

@@ -65,7 +65,7 @@ foreach(room ${SYNCOPATE_ROOMS})
     set_target_properties(room_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   if(room IN_LIST SYNCOPATE_COLD_ROOMS)  # templates of CLI11 and JSON take long to optimise, and nobody waits for them
-    target_compile_options(room_${room} PRIVATE -O1)
+    target_compile_options(room_${room} PRIVATE ${SYNCOPATE_QUICK})
   endif()
   if(NOT room STREQUAL "cli")
     list(APPEND SYNCOPATE_OBJECTS $<TARGET_OBJECTS:room_${room}>)

@@ -7,8 +7,9 @@
 namespace syncopate::gpu {
 
 struct BatchNormed {
-  at::Tensor out;       ///< as the input
-  at::Tensor stats_C2;  ///< mean, 1 / deviation
+  at::Tensor out;          ///< as the input
+  at::Tensor stats_C2;     ///< mean, 1 / deviation
+  at::Tensor let_through;  ///< a bit where relu did, where something was added before it; else undefined
 };
 /// relu(norm(x) + added), each of the last two where asked for; updates the running statistics, where there
 /// are any, by `momentum`. `x_RC` has a row for each pixel.
@@ -20,8 +21,8 @@ struct BatchNormGrads {
   at::Tensor x_RC;
   at::Tensor added_RC;  ///< undefined where nothing was added
 };
-/// Adds to the gradients of weight and bias. Of `made` the output is needed where something was added before
-/// relu. The gradient of the output is the sum of both; the second may be undefined.
+/// Adds to the gradients of weight and bias. Of `made` the output is not looked at. The gradient of the
+/// output is the sum of both; the second may be undefined.
 BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& other_grad_RC,
                                 const at::Tensor& x_RC, const BatchNormed& made, const at::Tensor& weight_C,
                                 const at::Tensor& bias_C, bool added, bool relu,

@@ -16,7 +16,11 @@ namespace syncopate::test {
 struct SmallReplica {
   explicit SmallReplica(uint64_t seed, const optim::OptimizerOptions& options = {},
                         std::optional<c10::Device> device = std::nullopt)
-      : model(make(seed)),
+      : SmallReplica(make(seed), options, device) {}
+
+  explicit SmallReplica(std::unique_ptr<nn::Model> made, const optim::OptimizerOptions& options = {},
+                        std::optional<c10::Device> device = std::nullopt)
+      : model(std::move(made)),
         params(model->parameters(), device),
         optimizer(optim::make_optimizer(options, params)),
         replica{.model = *model, .params = params, .optimizer = *optimizer} {}
@@ -36,7 +40,7 @@ struct SmallReplica {
     }
   }
 
-  static std::unique_ptr<nn::Model> make(uint64_t seed) {
+  static nn::BertConfig config() {
     nn::BertConfig config;
     config.vocab_size = 40;
     config.hidden = 8;
@@ -46,8 +50,10 @@ struct SmallReplica {
     config.max_positions = 8;
     config.num_labels = 3;
     config.set_dropout(0);
-    return nn::make_bert(config, seed);
+    return config;
   }
+
+  static std::unique_ptr<nn::Model> make(uint64_t seed) { return nn::make_bert(config(), seed); }
 
   std::unique_ptr<nn::Model> model;
   tensor::FlatParams params;

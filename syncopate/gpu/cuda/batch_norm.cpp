@@ -30,7 +30,9 @@ BatchNormed batch_norm(const at::Tensor& x_RC, const at::Tensor& weight_C, const
                        const at::Tensor& added_RC, bool relu, const at::Tensor& running_mean_C,
                        const at::Tensor& running_var_C, double momentum, double eps) {
   const int64_t R = x_RC.size(0), C = x_RC.size(1);
-  const BatchNormed made{at::empty_like(x_RC), room(x_RC, {C, 2})};
+  const BatchNormed made{
+      at::empty_like(x_RC), room(x_RC, {C, 2}),
+      relu && added_RC.defined() ? at::empty({R, C / 8}, x_RC.options().dtype(at::kByte)) : at::Tensor()};
   const at::Tensor partial = room(x_RC, {norm_passes(R, C), 2, C});
   run(BatchNormJob{.rows = R,
                    .channels = C,
@@ -39,6 +41,7 @@ BatchNormed batch_norm(const at::Tensor& x_RC, const at::Tensor& weight_C, const
                    .bias = float_data(bias_C),
                    .added = data(added_RC),
                    .relu = relu,
+                   .let_through = static_cast<uint8_t*>(data(made.let_through)),
                    .running_mean = float_data(running_mean_C),
                    .running_var = float_data(running_var_C),
                    .momentum = static_cast<float>(momentum),
@@ -62,7 +65,7 @@ BatchNormGrads batch_norm_grads(const at::Tensor& grad_RC, const at::Tensor& oth
                        .other_grad = data(other_grad_RC),
                        .x = data(x_RC),
                        .relu = relu,
-                       .out = relu && added ? data(made.out) : nullptr,
+                       .let_through = static_cast<const uint8_t*>(data(made.let_through)),
                        .weight = float_data(weight_C),
                        .bias = float_data(bias_C),
                        .stats = float_data(made.stats_C2),
@@ -87,24 +90,23 @@ void add_laid(const at::Tensor& grad_OIKK, const at::Tensor& laid_OIKK) {
                   .grad = float_data(grad_OIKK)});
 }
 
-at::Tensor patches(const at::Tensor& x_BCHW, int64_t kernel, int64_t padding, int64_t width) {
+at::Tensor patches(const at::Tensor& x_BCHW) {
+  static_assert(PatchJob::kSide == kPatchSide && PatchJob::kColumns == kPatchWidth);
   const int64_t B = x_BCHW.size(0), C = x_BCHW.size(1), H = x_BCHW.size(2), W = x_BCHW.size(3);
-  check(x_BCHW.scalar_type() == at::kBFloat16 && width % 8 == 0 && kernel * kernel * C <= width,
-        "patches of bf16 images that fit their rows");
+  const bool half = x_BCHW.scalar_type() == at::kBFloat16;
+  check((half || x_BCHW.scalar_type() == at::kFloat) && takes_patches(C) && B * H * W < (int64_t{1} << 31),
+        "patches of images with few channels");
   at::Tensor out =
-      at::empty({B * H * W, width}, x_BCHW.options().memory_format(at::MemoryFormat::Contiguous));
-  check(out.numel() / 8 < (int64_t{1} << 31), "patches are counted in 32 bits");
+      at::empty({B * H * W, kPatchWidth}, at::TensorOptions().device(x_BCHW.device()).dtype(at::kBFloat16));
   PatchJob job{.batch = static_cast<unsigned>(B),
                .channels = static_cast<unsigned>(C),
                .height = static_cast<unsigned>(H),
                .width = static_cast<unsigned>(W),
-               .kernel = static_cast<unsigned>(kernel),
-               .columns = static_cast<unsigned>(width),
-               .padding = static_cast<int>(padding),
+               .half = half,
                .images = data(x_BCHW),
                .out = data(out)};
   for (int i = 0; i < 4; ++i) job.strides[i] = x_BCHW.stride(i);
-  run(job);
+  if (out.numel() > 0) run(job);
   return out;
 }
 

@@ -73,11 +73,17 @@ __device__ Lines lines_of(const float* weight, const float* bias, const float* s
   return lines;
 }
 
-__device__ Eight transformed(const BatchNormJob& job, const Lines& lines, Eight x, const Vector& added) {
+/// `at` is where the first of them lies.
+__device__ Eight transformed(const BatchNormJob& job, const Lines& lines, Eight x, const Vector& added, int64_t at) {
   for (int i = 0; i < kVector; ++i) x.at[i] = x.at[i] * lines.slope.at[i] + lines.level.at[i];
   if (job.added != nullptr) {
     const Eight more = numbers(added);
     for (int i = 0; i < kVector; ++i) x.at[i] += more.at[i];
+  }
+  if (job.let_through != nullptr) {
+    unsigned bits = 0;
+    for (int i = 0; i < kVector; ++i) bits |= x.at[i] > 0 ? 1u << i : 0u;
+    job.let_through[at / kVector] = static_cast<uint8_t>(bits);
   }
   if (job.relu) {
     for (int i = 0; i < kVector; ++i) x.at[i] = fmaxf(x.at[i], 0);
@@ -96,11 +102,10 @@ __device__ Eight whole_grad(const Vector& one, const Vector& other, bool two) {
 
 /// The gradient before relu. Where nothing was added, what relu let through follows from `x`.
 __device__ Eight before_relu(const BatchNormGradJob& job, const Lines& lines, const Eight& x, Eight grad,
-                             const Vector& out) {
+                             unsigned let_through) {
   if (!job.relu) return grad;
-  if (job.out != nullptr) {
-    const Eight made = numbers(out);
-    for (int i = 0; i < kVector; ++i) grad.at[i] = made.at[i] > 0 ? grad.at[i] : 0.0f;
+  if (job.let_through != nullptr) {
+    for (int i = 0; i < kVector; ++i) grad.at[i] = (let_through >> i & 1u) != 0 ? grad.at[i] : 0.0f;
   } else {
     for (int i = 0; i < kVector; ++i)
       grad.at[i] = x.at[i] * lines.slope.at[i] + lines.level.at[i] > 0 ? grad.at[i] : 0.0f;
@@ -236,7 +241,7 @@ __global__ void __launch_bounds__(kTall) few_rows_kernel(BatchNormJob job) {
   for (int k = 0; k < kRows; ++k) {
     if (!there(k)) continue;
     const Vector added = job.added != nullptr ? steady(job.added, at(k)) : Vector{};
-    put(job.out, at(k), transformed(job, lines, numbers(x[k]), added));
+    put(job.out, at(k), transformed(job, lines, numbers(x[k]), added, at(k)));
   }
 }
 
@@ -253,9 +258,9 @@ __global__ void __launch_bounds__(kTall) few_rows_grad_kernel(BatchNormGradJob j
   for (int k = 0; k < kRows; ++k) {
     if (!there(k)) continue;
     const Vector grad = steady(job.grad, at(k)), other = two ? steady(job.other_grad, at(k)) : Vector{};
-    const Vector out = job.out != nullptr ? steady(job.out, at(k)) : Vector{};
+    const unsigned bits = job.let_through != nullptr ? __ldg(job.let_through + at(k) / kVector) : 0u;
     const Eight x = numbers(steady(job.x, at(k)));
-    const Eight before = before_relu(job, lines, x, whole_grad(grad, other, two), out);
+    const Eight before = before_relu(job, lines, x, whole_grad(grad, other, two), bits);
     if (job.added_grad != nullptr) put(job.added_grad, at(k), before);
     moments.add(before, x, mean);
   }
@@ -270,7 +275,7 @@ __global__ void __launch_bounds__(kTall) few_rows_grad_kernel(BatchNormGradJob j
       before = numbers(raw(job.added_grad, at(k)));
     } else {
       const Vector other = two ? steady(job.other_grad, at(k)) : Vector{};
-      before = before_relu(job, lines, x, whole_grad(steady(job.grad, at(k)), other, two), {});
+      before = before_relu(job, lines, x, whole_grad(steady(job.grad, at(k)), other, two), 0);
     }
     put(job.x_grad, at(k), grad_of_x(all, before, x));
   }
@@ -363,18 +368,19 @@ __global__ void __launch_bounds__(kThreads, 2) reduce_kernel(BatchNormGradJob jo
   const Eight mean = means_of(job.stats, place.column);
   GradMoments moments;
   const bool two = job.other_grad != nullptr;
-  Vector x[kAtOnce], grad[kAtOnce], other[kAtOnce], out[kAtOnce];
+  Vector x[kAtOnce], grad[kAtOnce], other[kAtOnce];
+  unsigned bits[kAtOnce] = {};
   go_over<kAtOnce>(
       place, job.rows, job.channels,
       [&](int k, int64_t at) {
         x[k] = raw(job.x, at);
         grad[k] = raw(job.grad, at);
         if (two) other[k] = raw(job.other_grad, at);
-        if (job.out != nullptr) out[k] = raw(job.out, at);
+        if (job.let_through != nullptr) bits[k] = job.let_through[at / kVector];
       },
       [&](int k, int64_t at) {
         const Eight value = numbers(x[k]);
-        const Eight before = before_relu(job, lines, value, whole_grad(grad[k], other[k], two), out[k]);
+        const Eight before = before_relu(job, lines, value, whole_grad(grad[k], other[k], two), bits[k]);
         if (job.added_grad != nullptr) put(job.added_grad, at, before);
         moments.add(before, value, mean);
       });
@@ -421,7 +427,7 @@ __global__ void __launch_bounds__(kThreads) transform_kernel(BatchNormJob job) {
         x[k] = raw(job.x, at);
         if (job.added != nullptr) added[k] = raw(job.added, at);
       },
-      [&](int k, int64_t at) { put(job.out, at, transformed(job, lines, numbers(x[k]), added[k])); });
+      [&](int k, int64_t at) { put(job.out, at, transformed(job, lines, numbers(x[k]), added[k], at)); });
 }
 
 __global__ void __launch_bounds__(kThreads) transform_grad_kernel(BatchNormGradJob job) {
@@ -441,7 +447,7 @@ __global__ void __launch_bounds__(kThreads) transform_grad_kernel(BatchNormGradJ
       },
       [&](int k, int64_t at) {
         const Eight value = numbers(x[k]), given = whole_grad(grad[k], other[k], two);
-        put(job.x_grad, at, grad_of_x(all, known ? given : before_relu(job, lines, value, given, {}), value));
+        put(job.x_grad, at, grad_of_x(all, known ? given : before_relu(job, lines, value, given, 0), value));
       });
 }
 

@@ -135,6 +135,7 @@ struct BatchNormJob {
   const float *weight = nullptr, *bias = nullptr;
   const void* added = nullptr;  ///< may be null
   bool relu = false;
+  uint8_t* let_through = nullptr;  ///< [rows, channels / 8]: a bit where relu did; may be null
   float *running_mean = nullptr, *running_var = nullptr;  ///< may be null
   float momentum = 0, eps = 0;
   float* partial = nullptr;
@@ -147,7 +148,7 @@ struct BatchNormGradJob {
   const void* other_grad = nullptr;  ///< added to it; may be null
   const void* x = nullptr;
   bool relu = false;
-  const void* out = nullptr;  ///< of the forward pass, with relu; null: nothing was added
+  const uint8_t* let_through = nullptr;  ///< of the forward pass, with relu; null: nothing was added
   const float *weight = nullptr, *bias = nullptr;
   const float* stats = nullptr;
   float* partial = nullptr;
@@ -165,10 +166,12 @@ struct LaidGradJob {
   const void* laid = nullptr;  ///< bf16
   float* grad = nullptr;
 };
-/// out [batch * height * width, columns]: the pixels around each pixel of bf16 images.
+/// out [batch * height * width, kColumns] in bf16: the kSide x kSide pixels around each pixel, of 1 to 3
+/// channels.
 struct PatchJob {
-  unsigned batch = 0, channels = 0, height = 0, width = 0, kernel = 1, columns = 0;  ///< a multiple of 8
-  int padding = 0;
+  static constexpr int kSide = 3, kColumns = 32;
+  unsigned batch = 0, channels = 0, height = 0, width = 0;
+  bool half = false;  ///< images in bf16 instead of fp32
   const void* images = nullptr;
   int64_t strides[4] = {};  ///< of batch, channels, height and width
   void* out = nullptr;

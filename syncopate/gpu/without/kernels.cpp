@@ -20,7 +20,7 @@ BatchNormed batch_norm(const at::Tensor&, const at::Tensor&, const at::Tensor&, 
                        const at::Tensor&, const at::Tensor&, double, double) {
   no_kernels();
 }
-at::Tensor patches(const at::Tensor&, int64_t, int64_t, int64_t) { no_kernels(); }
+at::Tensor patches(const at::Tensor&) { no_kernels(); }
 void add_laid(const at::Tensor&, const at::Tensor&) { no_kernels(); }
 BatchNormGrads batch_norm_grads(const at::Tensor&, const at::Tensor&, const at::Tensor&, const BatchNormed&,
                                 const at::Tensor&, const at::Tensor&, bool, bool, const at::Tensor&,

@@ -145,6 +145,10 @@ Twice batch_norm_relu_twice(const at::Tensor& x_BCHW, const BatchNormParams& par
   return {y_BCHW, y_BCHW};
 }
 
+bool reads_any_layout(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK) {
+  return on_gpu::reads_any_layout(x_BCHW, weight_OIKK);
+}
+
 at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride,
                     int64_t padding) {
   if (on_gpu::can_convolve(x_BCHW, weight_OIKK))

@@ -131,7 +131,9 @@ Twice ResNet::run_stem(const Batch& batch) const {
                     fmt::join(images_BCHW.sizes(), ", "), config_.channels);
   }
   // Of images with one channel either layout is both, and a convolution gives what it likes.
-  const at::Tensor laid_BCHW = shown(batch).contiguous(format());
+  const at::Tensor seen_BCHW = shown(batch);
+  const at::Tensor laid_BCHW =
+      reads_any_layout(seen_BCHW, stem_.weight_OIKK) ? seen_BCHW : seen_BCHW.contiguous(format());
   const at::Tensor y_BCHW = convolve(stem_, laid_BCHW).contiguous(format());
   return batch_norm_relu_twice(y_BCHW, stem_.params, norm_options());
 }

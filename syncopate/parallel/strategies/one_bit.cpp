@@ -38,7 +38,8 @@ void OneBit::start(Replica& replica) {
     const auto table = std::find_if(tables.begin(), tables.end(),
                                     [&](const at::Tensor& t) { return params.find(t) == &entries[i]; });
     if (table != tables.end()) {
-      tables_.push_back(std::make_unique<RowExchange>(group_, entries[i], table->size(0), table->size(1), false));
+      tables_.push_back(
+          std::make_unique<RowExchange>(group_, entries[i], table->size(0), table->size(1), false));
     } else if (!dense_.empty() && dense_.back().end == entries[i].offset) {
       dense_.back().end = end;
     } else {

@@ -41,7 +41,7 @@ struct BatchNormRelu : torch::autograd::Function<BatchNormRelu> {
     const gpu::BatchNormed made = gpu::batch_norm(
         x_RC, norm.weight.value, norm.bias.value, norm.adds ? pixels(added_BCHW) : at::Tensor(), norm.relu,
         norm.running_mean, norm.running_var, norm.momentum, norm.eps);
-    ctx->save_for_backward({x_RC, norm.relu && norm.adds ? made.out : at::Tensor(), made.stats_C2});
+    ctx->save_for_backward({x_RC, made.stats_C2, made.let_through});
     ctx->saved_data["norm"] = fast::hold(norm);
     ctx->set_materialize_grads(false);  // the second may have no reader
     const at::Tensor out = image(made.out, x_BCHW.sizes());
@@ -58,9 +58,9 @@ struct BatchNormRelu : torch::autograd::Function<BatchNormRelu> {
     variable_list result(5);
     if (!grads[0].defined()) return result;
     const at::Tensor other_RC = grads[1].defined() ? pixels(grads[1]) : at::Tensor();
-    const gpu::BatchNormGrads made =
-        gpu::batch_norm_grads(pixels(grads[0]), other_RC, saved[0], {saved[1], saved[2]}, norm.weight.value,
-                              norm.bias.value, norm.adds, norm.relu, norm.weight.grad, norm.bias.grad);
+    const gpu::BatchNormGrads made = gpu::batch_norm_grads(
+        pixels(grads[0]), other_RC, saved[0], {at::Tensor(), saved[1], saved[2]}, norm.weight.value,
+        norm.bias.value, norm.adds, norm.relu, norm.weight.grad, norm.bias.grad);
     result[0] = image(made.x_RC, grads[0].sizes());
     if (norm.adds) result[1] = image(made.added_RC, grads[0].sizes());
     return result;
@@ -105,23 +105,14 @@ struct Convolution : torch::autograd::Function<Convolution> {
   }
 };
 
-/// The width of the rows that a convolution over few channels multiplies.
-constexpr int64_t kPatch = 32;
-
-bool few_channels(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride, int64_t padding) {
-  const int64_t kernel = weight_OIKK.size(2);
-  return stride == 1 && padding == kernel / 2 && kernel % 2 == 1 && weight_OIKK.size(3) == kernel &&
-         weight_OIKK[0].numel() <= kPatch && weight_OIKK.size(0) % 8 == 0 && !x_BCHW.requires_grad();
-}
-
 /// A convolution of images, which have few channels and need no gradient, as one product.
 struct ImageConvolution : torch::autograd::Function<ImageConvolution> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_BCHW, const ConvolutionWeight& with,
                             const at::Tensor&) {
     const int64_t outputs = with.weight.half.size(0);
-    const at::Tensor seen_RP = gpu::patches(x_BCHW, with.weight.half.size(2), with.padding, kPatch);
+    const at::Tensor seen_RP = gpu::patches(x_BCHW);
     const at::Tensor laid_OK = with.weight.half.permute({0, 2, 3, 1}).reshape({outputs, -1});
-    const at::Tensor weight_OP = at::constant_pad_nd(laid_OK, {0, kPatch - laid_OK.size(1)});
+    const at::Tensor weight_OP = at::constant_pad_nd(laid_OK, {0, gpu::kPatchWidth - laid_OK.size(1)});
     ctx->save_for_backward({seen_RP});
     ctx->saved_data["with"] = fast::hold(with);
     return image(at::mm(seen_RP, weight_OP.t()), {x_BCHW.size(0), outputs, x_BCHW.size(2), x_BCHW.size(3)});
@@ -179,11 +170,17 @@ bool can_convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK) {
          tensor::half_of(weight_OIKK).scalar_type() == at::kBFloat16;
 }
 
+bool reads_any_layout(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK) {
+  return can_convolve(x_BCHW, weight_OIKK) && !x_BCHW.requires_grad() &&
+         gpu::takes_patches(weight_OIKK.size(1)) && weight_OIKK.size(2) == gpu::kPatchSide &&
+         weight_OIKK.size(3) == gpu::kPatchSide && weight_OIKK.size(0) % 8 == 0;
+}
+
 at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride,
                     int64_t padding) {
   const ConvolutionWeight with{Weight(weight_OIKK), stride, padding};
-  if (few_channels(x_BCHW, weight_OIKK, stride, padding))
-    return ImageConvolution::apply(x_BCHW.to(at::kBFloat16), with, weight_OIKK);
+  if (stride == 1 && padding == gpu::kPatchSide / 2 && reads_any_layout(x_BCHW, weight_OIKK))
+    return ImageConvolution::apply(x_BCHW, with, weight_OIKK);
   return Convolution::apply(x_BCHW.to(at::kBFloat16), with, weight_OIKK);
 }
 

@@ -11,6 +11,9 @@ Twice batch_norm(const at::Tensor& x_BCHW, const BatchNormParams& params, const 
                  const at::Tensor& added_BCHW, bool relu);
 
 bool can_convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK);
+/// Whether images may lie as they like for `convolve` with such a weight: they have few channels and need no
+/// gradient.
+bool reads_any_layout(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK);
 at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride, int64_t padding);
 
 }  // namespace syncopate::nn::on_gpu

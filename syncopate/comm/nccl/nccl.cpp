@@ -101,8 +101,16 @@ class NcclGroup : public Group {
         backend_(connect_nccl(waits_, place_)) {}
 
   ~NcclGroup() override {
-    // NCCL's destructor waits for the others: after a failure in vain.
-    if (waits_->dead()) (void)backend_.release();
+    // NCCL sees to it that what others still need of this rank gets there, and waits for them: after a failure
+    // in vain.
+    try {
+      if (!waits_->dead()) {
+        backend_->shutdown();
+        return;
+      }
+    } catch (const std::exception&) {  // whoever waits for this rank learns of it by the lifeline
+    }
+    (void)backend_.release();
   }
 
   int rank() const override { return place_.rank; }

@@ -32,6 +32,14 @@ def text_tasks():
             "tweets": ["--task", "csv", "--data", data / "davidson/labeled_data.csv", "--text", "tweet", "--label", "class", *vocab]}
 
 
+def two_hosts(file, devices, latency_ms, gbit):
+    """A cluster file of two hosts of so many devices with a link between them; its path."""
+    hosts = "\n".join(f'[[host]]\nname = "{name}"\ndevices = {devices}\n' for name in ("left", "right"))
+    link = f'[[link]]\nbetween = ["left", "right"]\nlatency_ms = {latency_ms}\ngbit = {gbit}\n'
+    file.write_text(f'name = "{file.stem}"\n\n{hosts}\n{link}')
+    return file
+
+
 def add_peer_options(parser):
     parser.add_argument("--peer", default=shared() / "peers/torch_peer.py", type=Path)
     parser.add_argument("--python", default="/usr/bin/python3")

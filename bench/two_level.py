@@ -13,23 +13,8 @@ import json
 import pathlib
 import tempfile
 
-from harness import heading, median_of, parser_for, report, result_of, rounds, row, run, run_json, text_tasks
+from harness import heading, median_of, parser_for, report, result_of, rounds, row, run, run_json, text_tasks, two_hosts
 
-CLUSTER = """name = "two-hosts"
-
-[[host]]
-name = "left"
-devices = {devices}
-
-[[host]]
-name = "right"
-devices = {devices}
-
-[[link]]
-between = ["left", "right"]
-latency_ms = {latency}
-gbit = {gbit}
-"""
 BACKENDS = ["gloo", "shm+gloo"]
 TASK = [*text_tasks()["sst2"], "--model", "bert-mini", "--batch-size", 8]
 
@@ -37,8 +22,7 @@ TASK = [*text_tasks()["sst2"], "--model", "bert-mini", "--batch-size", 8]
 class Bench:
     def __init__(self, options, folder):
         self.program, self.folder, self.steps = options.build / "syncopate", folder, options.steps
-        cluster = folder / "two-hosts.toml"
-        cluster.write_text(CLUSTER.format(devices=options.workers, latency=options.latency_ms, gbit=options.mbit / 1e3))
+        cluster = two_hosts(folder / "two-hosts.toml", options.workers, options.latency_ms, options.mbit / 1e3)
         self.run = [*TASK, "--strategy", "ddp", "--set", "strategy.sparse_rows=false", "--workers", 2 * options.workers, "--network",
                     cluster]
         self.profile = folder / "profile.json"

@@ -1,6 +1,7 @@
 // What an all-reduce costs among processes of one machine: shared memory against Gloo over loopback, and MPI
 // where mpirun starts this, all groups in the same processes and taking turns. Prints microseconds of an
-// operation (the median) and the bus bandwidth, 2 (n - 1) / n times the tensor's bytes per second.
+// operation (the median) and the bus bandwidth, 2 (n - 1) / n times the tensor's bytes per second. "room":
+// over shared memory, of a tensor that lies in the group's own room, as gradients do.
 //   build/bench/exchange [processes] [rounds]
 //   mpirun -n PROCESSES build/bench/exchange PROCESSES [rounds]
 #include <ATen/ATen.h>
@@ -43,27 +44,41 @@ double median_seconds(comm::Group& group, const at::Tensor& tensor, int rounds) 
   return all[static_cast<size_t>(rounds / 2)];
 }
 
+/// A group, and where its tensors lie.
+struct Lane {
+  std::string name;
+  comm::Group* group;
+  bool in_room = false;
+};
+
 void measure(int rank, int size, int rounds, const std::vector<std::string>& backends,
              const std::filesystem::path& folder) {
   at::set_num_threads(1);
   std::vector<comm::Membership> all;
   for (const std::string& backend : backends) all.push_back(join(backend, rank, size, folder));
+  std::vector<Lane> lanes;
+  for (const comm::Membership& one : all) {
+    lanes.push_back({one.backend, one.group.get()});
+    if (one.backend == "shm") lanes.push_back({"room", one.group.get(), true});
+  }
   if (rank == 0) {
     fmt::print("| {} processes, all-reduce of |", size);
-    for (const std::string& backend : backends) fmt::print(" {0}, µs | {0}, GB/s |", backend);
+    for (const Lane& lane : lanes) fmt::print(" {0}, µs | {0}, GB/s |", lane.name);
     fmt::print("\n|---|");
-    for (size_t k = 0; k < backends.size(); ++k) fmt::print("---|---|");
+    for (size_t k = 0; k < lanes.size(); ++k) fmt::print("---|---|");
     fmt::print("\n");
   }
   for (const int64_t bytes : {int64_t{4}, int64_t{1} << 10, int64_t{32} << 10, int64_t{1} << 20,
                               int64_t{8} << 20, int64_t{64} << 20}) {
-    const at::Tensor tensor = at::zeros({bytes / 4});
+    std::vector<at::Tensor> tensors;
+    for (const Lane& lane : lanes)
+      tensors.push_back(lane.in_room ? lane.group->room(bytes / 4, at::kFloat) : at::zeros({bytes / 4}));
     const int turns = bytes <= (1 << 20) ? 10 * rounds : rounds;
     constexpr int kTurns = 3;
-    std::vector<std::vector<double>> seconds(all.size());
+    std::vector<std::vector<double>> seconds(lanes.size());
     for (int k = 0; k < kTurns; ++k) {
-      for (size_t b = 0; b < all.size(); ++b)
-        seconds[b].push_back(median_seconds(*all[b].group, tensor, turns));
+      for (size_t b = 0; b < lanes.size(); ++b)
+        seconds[b].push_back(median_seconds(*lanes[b].group, tensors[b], turns));
     }
     const double bus = 2e-9 * (size - 1) / size * static_cast<double>(bytes);
     if (rank != 0) continue;

@@ -29,6 +29,8 @@ def main():
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
+    if options.peers and options.precision != "fp32":
+        parser.error("PyTorch's script computes in fp32: give --peers with --precision fp32")
     step = options.build / "bench/step"
     compute, core = machine(step)
     counts = [int(count) for count in options.workers.split(",")]

@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 extern char** environ;
@@ -81,6 +83,14 @@ Process::Process(const ProcessOptions& options) : own_group_(options.own_group) 
   const int code = ::posix_spawn(&pid_, options.program.c_str(), &settings.actions, &settings.attributes,
                                  arguments.data(), options.environment ? variables.data() : environ);
   if (code != 0) throw std::system_error(code, std::generic_category());
+}
+
+bool Process::stopped() const {
+  if (status_) return false;
+  std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t name_ends = text.rfind(')');  // a name may hold anything
+  return name_ends != std::string::npos && text.size() > name_ends + 2 && text[name_ends + 2] == 'T';
 }
 
 bool Process::look() {

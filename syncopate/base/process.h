@@ -35,6 +35,8 @@ class Process {
   pid_t pid() const { return pid_; }
   /// waitpid's, once it is known to have ended.
   const std::optional<int>& status() const { return status_; }
+  /// Whether somebody has stopped it (SIGSTOP), so that it stands still until it is continued.
+  bool stopped() const;
   /// Whether it has ended; does not block.
   bool look();
   /// Blocks until it has ended; its status, 0 where the kernel keeps none (SIGCHLD is ignored).

@@ -104,6 +104,7 @@ int launch_workers(spec::RunSpec& spec, const TrainArguments& arguments, char** 
   options.environment = {{kFolderVariable, folder.path.string()}};
   options.log_folder = folder.path;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1e3 * spec.comm.timeout));
+  options.note = [](const std::string& text) { tell("note: {}", text); };
   sit_on_network(spec, options);
   std::unique_ptr<run::GpuService> service;
   if (spec.compute.mps && run::share_a_gpu(spec.compute.device, static_cast<int>(spec.comm.workers)))

@@ -21,9 +21,8 @@ auto reduce_op(Op op) {
 }
 
 /// Connects one of c10d's backends. Its own connecting cannot be interrupted, so `make` gets a thread of its
-/// own, left behind when the run fails meanwhile. Throws CommError, which begins with `trouble` ("rank 1
-/// cannot
-/// ...") where c10d failed by itself.
+/// own, left behind when the run fails meanwhile. Throws CommError; where c10d failed by itself, `trouble`
+/// and its reason.
 template <typename Make>
 auto connect_aside(const std::shared_ptr<Waits>& waits, const std::string& trouble, Make make) {
   using Backend = decltype(make());

@@ -17,7 +17,7 @@ inline constexpr int kAnyRank = -1;
 /// A set of ranks that communicate. Every rank must make the same calls in the same order. Calls are made by
 /// one thread at a time (an autograd hook may start an operation while the training thread sits in backward).
 /// Each operation ends within the group's timeout or throws CommError; after a CommError the Group is dead.
-/// Tensors are contiguous. Destroying a Group never communicates.
+/// Tensors are contiguous. Destroying a Group never communicates (but over NCCL, where all ranks leave).
 class Group {
  public:
   virtual ~Group() = default;
@@ -36,8 +36,9 @@ class Group {
   /// A group of the ranks that gave the same color, ordered by key, then rank.
   virtual std::unique_ptr<Group> split(int color, int key) = 0;
   /// Memory for `count` elements, zero at first, where all_reduce works best: where ranks share memory, each
-  /// finds the others' tensors in place and nothing is copied. Any tensor may be summed, this one is quicker.
-  /// Lives as long as the tensor. Collective; all ranks ask for the same.
+  /// finds the others' tensors in place and nothing is copied. Lives as long as the tensor. Collective; all
+  /// ranks ask for the same. In an all_reduce either all ranks give the same part of one room, or none gives
+  /// any.
   virtual at::Tensor room(int64_t count, at::ScalarType type);
   /// Sets how long this rank waits in later operations; groups split from this one start with the same value.
   /// A rank that serves requests may wait as long as the others live.

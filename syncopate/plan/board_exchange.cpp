@@ -7,7 +7,6 @@
 
 // What exchanges of devices come to, and making them.
 namespace syncopate::plan {
-namespace {}  // namespace
 
 /// The stage, and the sums of its places, were `place` given to `device`.
 Board::Stage Board::changed(int stage, int place, int device, float* sums) const {

@@ -35,6 +35,9 @@ constexpr milliseconds kLook(20);
 constexpr milliseconds kGracePeriod(1700);
 /// The server hears of a death about when waitpid does.
 constexpr milliseconds kReportGrace(500);
+/// How long a worker has to stand still before anybody is told. After Ctrl-Z all stand still, but not as long
+/// once they are continued.
+constexpr milliseconds kStandstill(1000);
 
 /// How often each signal has come; a handler can only reach what is static.
 std::atomic<int> interrupts{0}, terminations{0}, hangups{0}, stops{0};
@@ -120,6 +123,27 @@ class Crew {
     });
   }
 
+  /// Workers that have been standing still for a while, each once: what the user is told.
+  std::vector<std::string> newly_stopped() {
+    std::vector<std::string> notes;
+    for (size_t rank = 0; rank < workers_.size(); ++rank) {
+      Standstill& still = still_[rank];
+      if (!workers_[rank].stopped()) {
+        still = {};
+        continue;
+      }
+      if (!still.since) still.since = Clock::now();
+      if (still.told || Clock::now() - *still.since < kStandstill) continue;
+      still.told = true;
+      notes.push_back(fmt::format(
+          "rank {0} (process {1}) was stopped by a signal during {2}: who needs it gives up after {3:g} s; "
+          "kill -CONT {1} continues it",
+          rank, workers_[rank].pid(), server_.status_of(static_cast<int>(rank)).text(),
+          std::chrono::duration<double>(options_.timeout).count()));
+    }
+    return notes;
+  }
+
   /// A worker that ended as it should not have and of which the server knows nothing more.
   std::optional<int> bad_end() const {
     for (size_t rank = 0; rank < workers_.size(); ++rank) {
@@ -185,6 +209,12 @@ class Crew {
   const LaunchOptions& options_;
   lifeline::LifelineServer& server_;
   std::vector<Process> workers_;  ///< by rank
+  struct Standstill {
+    std::optional<Clock::time_point> since{};
+    bool told = false;
+  };
+  std::vector<Standstill> still_ =
+      std::vector<Standstill>(static_cast<size_t>(options_.workers));  ///< by rank
 };
 
 std::string log_hint(const LaunchOptions& options, int rank) {
@@ -249,8 +279,12 @@ LaunchResult end_after_failure(const LaunchOptions& options, Crew& crew, lifelin
 LaunchResult watch(const LaunchOptions& options, Crew& crew, lifeline::LifelineServer& server,
                    const SignalCount& signals) {
   int passed_on = 0;
-  while (true) {
+  constexpr int kLooksBetween = 15;
+  for (int looks = 1;; ++looks) {
     crew.look();
+    if (options.note && looks % kLooksBetween == 0) {
+      for (const std::string& text : crew.newly_stopped()) options.note(text);
+    }
     if (passed_on > 0 && crew.ended_by(signals.last())) {  // one that had not got to catching signals yet
       crew.kill_all();
       return {.exit_code = static_cast<int>(ExitCode::kInterrupted)};

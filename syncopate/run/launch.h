@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ struct LaunchOptions {
   /// The emulated network that the workers sit on, and the host of each; none: all are here.
   std::optional<emulation::Inside> lab{};
   std::vector<int> seats{};
+  /// Told what the user should know while the run goes on; empty: nobody is.
+  std::function<void(const std::string&)> note{};
 };
 
 struct LaunchResult {
@@ -34,7 +37,9 @@ struct LaunchResult {
 /// Runs `workers` copies of the program to their end, with the variables find_world() reads; this process
 /// serves their rendezvous on loopback, or where rank 0 sits on an emulated network, and stays there. The
 /// first failure ends the rest within 3 s. SIGINT and SIGTERM are passed on; a second one kills all at once.
-/// Prints nothing. Throws CommError or DataError when the workers cannot be started.
+/// A worker that stands still because somebody has stopped it is named in a note within 3 s; the others wait
+/// for it until the timeout. Prints nothing. Throws CommError or DataError when the workers cannot be
+/// started.
 LaunchResult launch(const LaunchOptions& options);
 
 /// A process's own words, for those that it starts.

@@ -75,6 +75,25 @@ TEST_F(Failure, FrozenWorkerIsGivenUpAtTheTimeout) {
   EXPECT_TRUE(processes_with(folder_.path().string()).empty());
 }
 
+TEST_F(Failure, StoppedWorkerIsNamedAtOnceAndMayGoOn) {
+  Process launcher(command("run", {"--workers", "2", "--timeout", "60"}));
+  ASSERT_TRUE(launcher.until([&] { return steps("run") > 3; })) << launcher.err();
+  std::vector<int> workers = processes_with(folder_.path().string());
+  std::erase(workers, launcher.pid());
+  ASSERT_EQ(workers.size(), 2u);
+  ::kill(workers.front(), SIGSTOP);
+  const std::string name =
+      "(process " + std::to_string(workers.front()) + ") was stopped by a signal during ";
+  ASSERT_TRUE(launcher.until([&] { return launcher.err().find(name) != std::string::npos; }, 10))
+      << launcher.err();
+  EXPECT_LT(seconds_since_last_step("run"), 3.0);
+  const size_t before = steps("run");
+  ::kill(workers.front(), SIGCONT);
+  EXPECT_TRUE(launcher.until([&] { return steps("run") > before + 3; })) << launcher.err();
+  launcher.signal(SIGINT);
+  EXPECT_EQ(launcher.wait().exit_code, 130) << launcher.err();
+}
+
 TEST_F(Failure, HangingWorkerIsGivenUpAtTheTimeout) {
   const CommandResult result = run_command(
       command("run", {"--workers", "3", "--timeout", "4", "--set", "comm.fault=2:4:backward:hang"}));

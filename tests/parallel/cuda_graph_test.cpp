@@ -67,24 +67,58 @@ double gradients_off_by(const at::Tensor& made, const at::Tensor& right) {
   return ((made - right).norm() / right.norm()).item<double>();
 }
 
+void expect_what_the_cpu_computes(const SmallModel& kind) {
+  SCOPED_TRACE(kind.name);
+  const Passed right = on_cpu(kind, 1), other = on_cpu(kind, 2);
+  const auto expect_near = [&](const Passed& made, double limit) {
+    EXPECT_EQ(made.recorded, 1);
+    EXPECT_EQ(made.loss.count, right.loss.count);
+    EXPECT_NEAR(made.loss.sum / right.loss.sum, 1, limit);
+    EXPECT_LT(gradients_off_by(made.grads, right.grads), limit);
+    EXPECT_GT(gradients_off_by(made.grads, other.grads), 2 * limit);
+  };
+  expect_near(on_gpu(kind, tensor::Precision::kFp32, false), 2e-5);
+  // Batch norms over a few values make much of rounding: what libtorch's kernels are off by is the measure.
+  const double theirs = gradients_off_by(on_gpu(kind, tensor::Precision::kBf16, false).grads, right.grads);
+  expect_near(on_gpu(kind, tensor::Precision::kBf16, true), std::max(0.06, 1.5 * theirs));
+}
+
 TEST(Cuda, RecordedStepsComputeWhatTheCpuComputes) {
   SYNCOPATE_NEED_GRAPHS();
   at::globalContext().setAllowTF32CuDNN(false);
-  for (const SmallModel& kind : test::small_models()) {
-    SCOPED_TRACE(kind.name);
-    const Passed right = on_cpu(kind, 1), other = on_cpu(kind, 2);
-    const auto expect_near = [&](const Passed& made, double limit) {
-      EXPECT_EQ(made.recorded, 1);
-      EXPECT_EQ(made.loss.count, right.loss.count);
-      EXPECT_NEAR(made.loss.sum / right.loss.sum, 1, limit);
-      EXPECT_LT(gradients_off_by(made.grads, right.grads), limit);
-      EXPECT_GT(gradients_off_by(made.grads, other.grads), 2 * limit);
-    };
-    expect_near(on_gpu(kind, tensor::Precision::kFp32, false), 2e-5);
-    // Batch norms over a few values make much of rounding: what libtorch's kernels are off by is the measure.
-    const double theirs = gradients_off_by(on_gpu(kind, tensor::Precision::kBf16, false).grads, right.grads);
-    expect_near(on_gpu(kind, tensor::Precision::kBf16, true), std::max(0.06, 1.5 * theirs));
-  }
+  for (const SmallModel& kind : test::small_models()) expect_what_the_cpu_computes(kind);
+}
+
+/// Images of bytes, so many that batch norms take several blocks, for a stem whose convolution is a product.
+SmallModel larger_images(int64_t channels) {
+  const auto model = [channels](uint64_t seed) -> std::unique_ptr<nn::Model> {
+    nn::ResNetConfig config;
+    config.widths = {8, 16};
+    config.blocks = 1;
+    config.channels = channels;
+    config.num_labels = 5;
+    config.mean.assign(static_cast<size_t>(channels), 0.4);
+    config.std.assign(static_cast<size_t>(channels), 0.3);
+    return nn::make_resnet(config, seed);
+  };
+  const auto batch = [channels](uint64_t seed) {
+    constexpr int64_t kImages = 16, kSide = 32;
+    at::manual_seed(seed);
+    nn::Batch made;
+    made.fields["images"] = at::randint(0, 256, {kImages, channels, kSide, kSide}, at::kByte);
+    made.fields["views"] =
+        at::cat({at::randint(-4, 5, {kImages, 2}, at::kLong), at::randint(0, 2, {kImages, 1}, at::kLong)}, 1);
+    made.fields["labels"] = at::randint(0, 5, {kImages}, at::kLong);
+    for (int64_t i = 0; i < kImages; ++i) made.ids.push_back(i);
+    return made;
+  };
+  return {"images of " + std::to_string(channels), model, batch};
+}
+
+TEST(Cuda, ResidualNetworksOfManyPixelsComputeWhatTheCpuComputes) {
+  SYNCOPATE_NEED_GRAPHS();
+  at::globalContext().setAllowTF32CuDNN(false);
+  for (const int64_t channels : {3, 1}) expect_what_the_cpu_computes(larger_images(channels));
 }
 
 TEST(Cuda, KernelsDropWhatTheCpuDrops) {

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <stdlib.h>
 
+#include <exception>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
@@ -101,10 +102,10 @@ class NcclGroup : public Group {
         backend_(connect_nccl(waits_, place_)) {}
 
   ~NcclGroup() override {
-    // NCCL sees to it that what others still need of this rank gets there, and waits for them: after a failure
-    // in vain.
+    // NCCL sees to it that what others still need of this rank gets there, and waits for them: after a
+    // failure, also one of this rank's own that nobody knows of yet, in vain.
     try {
-      if (!waits_->dead()) {
+      if (!waits_->dead() && std::uncaught_exceptions() == 0) {
         backend_->shutdown();
         return;
       }

@@ -154,14 +154,14 @@ void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWind
   const int64_t piece = publish(deed, await, [](int64_t) {});
   await_published(piece, deed, await);
   const Slice own = slice_of(deed.bytes, rank, ranks);
-  std::vector<const void*> parts;
-  std::vector<void*> outs;
-  for (int r = 0; r < ranks; ++r) {
-    outs.push_back(place.window->part(r) + place.offset + own.begin);
-    parts.push_back(outs.back());
-  }
-  reduce_in_order(parts, outs, own.bytes / static_cast<int64_t>(tensor.element_size()), tensor.scalar_type(),
-                  op);
+  const auto element = static_cast<int64_t>(tensor.element_size());
+  std::vector<void*> outs(static_cast<size_t>(ranks));
+  in_pieces(own.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
+    for (int r = 0; r < ranks; ++r)
+      outs[static_cast<size_t>(r)] = place.window->part(r) + place.offset + own.begin + from;
+    const std::vector<const void*> parts(outs.begin(), outs.end());
+    reduce_in_order(parts, outs, bytes / element, tensor.scalar_type(), op);
+  });
   region_->mine().reduced.store(piece + 1);
   region_->tell();
   await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.reduced.load() > piece; }); });

@@ -7,6 +7,12 @@
 
 namespace syncopate::comm {
 
+/// The least that is mapped, in bytes, for so many of them.
+constexpr int64_t whole_pages(int64_t bytes) {
+  constexpr int64_t kPage = 4096;
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
 /// Memory that processes of one host map: a file that has no name in any file system, so nothing is left
 /// behind however they end. It lives as long as somebody has it open or mapped.
 class MemoryFile {

@@ -7,13 +7,6 @@
 #include "syncopate/base/error.h"
 
 namespace syncopate::comm {
-namespace {
-
-constexpr int64_t kPage = 4096;
-
-int64_t whole_pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-}  // namespace
 
 ShmRegion::ShmRegion(Waits& waits, const ShmPlace& place) : place_(place) {
   const int64_t ranks = place.size, pairs = ranks * ranks;

@@ -10,8 +10,6 @@
 namespace syncopate::comm {
 namespace {
 
-constexpr int64_t kPage = 4096;
-
 /// Null where this rank cannot have it.
 std::shared_ptr<ShmWindow> map_window(const std::optional<MemoryFile>& file, int64_t each, int rank,
                                       int ranks) {
@@ -51,7 +49,7 @@ ShmWindow::~ShmWindow() { ::munmap(base_, static_cast<size_t>(ranks_ * each_)); 
 at::Tensor ShmWindows::open(Group& group, int64_t count, at::ScalarType type) {
   check(count > 0, "a window holds something");
   const auto bytes = count * static_cast<int64_t>(at::elementSize(type));
-  const int64_t each = (bytes + kPage - 1) / kPage * kPage;
+  const int64_t each = whole_pages(bytes);
   std::optional<MemoryFile> file;
   if (group.rank() == 0) file = make_file(group.size() * each);
   const std::string address = broadcast_text(group, file ? file->address() : "", 0);

@@ -149,10 +149,10 @@ class TwoLevelGroup : public Group {
   }
 
   at::Tensor room(int64_t count, at::ScalarType type) override {
-    at::Tensor made;
-    const auto up = [&](Levels& levels) { made = levels.up->room(count, type); };
+    const auto made = std::make_shared<at::Tensor>();
+    const auto up = [made, count, type](Levels& levels) { *made = levels.up->room(count, type); };
     start("room", up, [](Levels&) {}).wait();
-    return made;
+    return *made;
   }
 
   void set_timeout(milliseconds timeout) override { levels_->waits->set_timeout(timeout); }

@@ -40,10 +40,10 @@ struct Twice {
 Twice batch_norm_relu_twice(const at::Tensor& x_BCHW, const BatchNormParams& params,
                             const BatchNormOptions& options, const at::Tensor& added_BCHW = {});
 
-/// at::conv2d without a bias. On a GPU in bf16 from the weight's copy in half precision, with its gradient
-/// added to the one that it has.
 /// Whether images may lie as they like for `convolve`: else channels last is faster.
 bool reads_any_layout(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK);
+/// at::conv2d without a bias. On a GPU in bf16 from the weight's copy in half precision, with its gradient
+/// added to the one that it has.
 at::Tensor convolve(const at::Tensor& x_BCHW, const at::Tensor& weight_OIKK, int64_t stride, int64_t padding);
 
 }  // namespace syncopate::nn

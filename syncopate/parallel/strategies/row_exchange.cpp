@@ -7,8 +7,9 @@ namespace syncopate::parallel {
 RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows,
                          int64_t width, bool in_place)
     : group_(group), entry_(&entry), rows_(rows), width_(width) {
-  if (in_place && group.size() > 1 && entry.parameter.is_cpu() && rows >= 2)
-    room_ = group.room(rows / 2 * width, entry.parameter.scalar_type());
+  constexpr int64_t kShare = 8;  // of a table: a step seldom reads more, and the memory is there for good
+  if (in_place && group.size() > 1 && entry.parameter.is_cpu() && rows >= kShare)
+    room_ = group.room(rows / kShare * width, entry.parameter.scalar_type());
 }
 
 void RowExchange::announce(const at::Tensor& mine) {
@@ -34,7 +35,7 @@ void RowExchange::start(Averager& averager, const tensor::FlatParams& params) {
     return;
   }
   here_ = union_.to(table_.device());
-  if (room_.defined()) {
+  if (room_.defined() && here_.numel() * width_ <= room_.numel()) {
     packed_ = room_.narrow(0, 0, here_.numel() * width_).view({here_.numel(), width_});
     at::index_select_out(packed_, table_, 0, here_);
   } else {

@@ -29,7 +29,7 @@ class RowExchange {
   comm::Group& group_;
   const tensor::FlatParams::Entry* entry_;
   int64_t rows_, width_;
-  at::Tensor room_;    ///< for as many rows as are ever packed; undefined: each step has its own
+  at::Tensor room_;    ///< for packed rows, unless there are too many; undefined: each step has its own
   at::Tensor in_use_;  ///< one byte per row; after the announcement the same on every rank
   comm::Pending announced_, summed_;
   at::Tensor table_, packed_;

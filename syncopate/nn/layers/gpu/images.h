@@ -2,7 +2,8 @@
 
 #include "syncopate/nn/layers/batch_norm.h"
 
-// batch_norm.h's functions by our kernels for GPUs, for images in bf16 with channels last; see gpu_layers.h.
+// batch_norm.h's functions by our kernels for GPUs, for images in bf16 with channels last; see layers.h
+// beside this.
 namespace syncopate::nn::on_gpu {
 
 bool can_norm(const at::Tensor& x_BCHW, const BatchNormParams& params, const BatchNormOptions& options);

@@ -98,21 +98,26 @@ bool GpuService::ready(milliseconds patience) {
          !process_->status();
 }
 
+ProcessOptions GpuService::beside(const char* log) const {
+  ProcessOptions options;
+  options.environment = environment_of_process();
+  for (const auto& [name, value] : environment_) (*options.environment)[name] = value;
+  options.own_group = true;
+  options.log = folder_ / log;
+  return options;
+}
+
 /// A shell that does what our destructor would have done, once the pipe says that nobody can any more.
 void GpuService::guard() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
   const lifeline::Socket theirs(ends[0]);
   alive_ = lifeline::Socket(ends[1]);
-  ProcessOptions options;
-  options.environment = environment_of_process();
-  for (const auto& [name, value] : environment_) (*options.environment)[name] = value;
-  options.own_group = true;
+  ProcessOptions options = beside("guard.log");
   options.input = theirs.fd();
   options.program = "/bin/sh";
   options.argv = {"sh", "-c", "read -r nothing; echo quit | \"$0\"; rm -rf \"$1\"", program_.string(),
                   folder_.string()};
-  options.log = folder_ / "guard.log";
   try {
     guard_ = std::make_unique<Process>(options);
   } catch (const std::system_error&) {  // then it is ours alone to end it
@@ -121,19 +126,14 @@ void GpuService::guard() {
 
 /// "serve" stays in the foreground; any other word is a command to the one that serves.
 Process GpuService::call(const std::string& command) const {
-  ProcessOptions options;
-  options.environment = environment_of_process();
-  for (const auto& [name, value] : environment_) (*options.environment)[name] = value;
-  options.own_group = true;
+  ProcessOptions options = beside(command == "serve" ? "service.log" : "command.log");
   options.reads_nothing = true;
   if (command == "serve") {
     options.program = program_;
     options.argv = {kProgram, "-f"};
-    options.log = folder_ / "service.log";
   } else {
     options.program = "/bin/sh";
     options.argv = {"sh", "-c", "echo " + command + " | \"$0\"", program_.string()};
-    options.log = folder_ / "command.log";
   }
   return Process(options);
 }

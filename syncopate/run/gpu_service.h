@@ -31,6 +31,7 @@ class GpuService {
   GpuService(std::filesystem::path program, std::filesystem::path folder);
   bool ready(std::chrono::milliseconds patience);
   void guard();
+  ProcessOptions beside(const char* log) const;  ///< of a process that knows the service
   Process call(const std::string& argument) const;
 
   std::filesystem::path program_, folder_;

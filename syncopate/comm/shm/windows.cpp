@@ -25,18 +25,11 @@ std::shared_ptr<ShmWindow> map_window(const std::optional<MemoryFile>& file, int
   }
 }
 
-std::optional<MemoryFile> make_file(int64_t bytes) {
+/// A MemoryFile made of these; nothing where the system refuses.
+template <typename... Args>
+std::optional<MemoryFile> file_of(const Args&... args) {
   try {
-    return MemoryFile(bytes, 0);
-  } catch (const CommError&) {
-    return std::nullopt;
-  }
-}
-
-std::optional<MemoryFile> open_file(const std::string& address, int64_t bytes) {
-  if (address.empty()) return std::nullopt;
-  try {
-    return MemoryFile(address, bytes);
+    return MemoryFile(args...);
   } catch (const CommError&) {
     return std::nullopt;
   }
@@ -51,9 +44,9 @@ at::Tensor ShmWindows::open(Group& group, int64_t count, at::ScalarType type) {
   const auto bytes = count * static_cast<int64_t>(at::elementSize(type));
   const int64_t each = whole_pages(bytes);
   std::optional<MemoryFile> file;
-  if (group.rank() == 0) file = make_file(group.size() * each);
+  if (group.rank() == 0) file = file_of(group.size() * each, 0);
   const std::string address = broadcast_text(group, file ? file->address() : "", 0);
-  if (!file) file = open_file(address, group.size() * each);
+  if (!file && !address.empty()) file = file_of(address, group.size() * each);
   std::shared_ptr<ShmWindow> window = map_window(file, each, group.rank(), group.size());
   at::Tensor all_have = at::full({1}, window ? 1 : 0, at::kLong);  // and rank 0's file stays open until then
   group.all_reduce(all_have, Op::kMin).wait();

@@ -20,6 +20,12 @@ inline std::vector<at::Tensor> own(const std::vector<at::Tensor>& tensors) {
   return mine;
 }
 
+/// Of an operation in which every rank has a tensor of its own.
+inline void require_alike(const std::vector<at::Tensor>& list, const at::Tensor& tensor) {
+  for (const at::Tensor& each : list)
+    check(each.nbytes() == tensor.nbytes() && each.is_contiguous(), "all ranks' tensors have one size");
+}
+
 /// Moving data needs no arithmetic, so every type may travel as bytes.
 inline at::Tensor as_bytes(const at::Tensor& tensor) {
   return own(tensor).view({tensor.numel()}).view(at::kByte);

@@ -84,7 +84,7 @@ class MpiGroup : public Group {
   }
 
   Pending gather(std::vector<at::Tensor> into, at::Tensor mine, int root) override {
-    require_alike(into, mine, rank() == root);
+    require_one_each(into, mine, rank() == root);
     if (mine.numel() == 0) return nothing();
     return collective("gather", [into = own(into), mine = own(mine), root](const MpiCollectives& all) {
       all.gather(into, mine, root);
@@ -92,7 +92,7 @@ class MpiGroup : public Group {
   }
 
   Pending scatter(at::Tensor into, std::vector<at::Tensor> from, int root) override {
-    require_alike(from, into, rank() == root);
+    require_one_each(from, into, rank() == root);
     if (into.numel() == 0) return nothing();
     return collective("scatter", [into = own(into), from = own(from), root](const MpiCollectives& all) {
       all.scatter(into, from, root);
@@ -100,7 +100,7 @@ class MpiGroup : public Group {
   }
 
   Pending all_gather(std::vector<at::Tensor> into, at::Tensor mine) override {
-    require_alike(into, mine, true);
+    require_one_each(into, mine, true);
     if (mine.numel() == 0) return nothing();
     return collective("all_gather", [into = own(into), mine = own(mine)](const MpiCollectives& all) {
       all.all_gather(into, mine);
@@ -148,10 +148,9 @@ class MpiGroup : public Group {
     return {};
   }
 
-  void require_alike(const std::vector<at::Tensor>& list, const at::Tensor& tensor, bool has_list) const {
+  void require_one_each(const std::vector<at::Tensor>& list, const at::Tensor& tensor, bool has_list) const {
     check(!has_list || list.size() == static_cast<size_t>(size()), "there is one tensor for every rank");
-    for (const at::Tensor& each : list)
-      check(each.nbytes() == tensor.nbytes() && each.is_contiguous(), "all ranks' tensors have one size");
+    require_alike(list, tensor);
   }
 
   template <typename Body>

@@ -231,11 +231,6 @@ class ShmGroup : public Group {
     return {};
   }
 
-  static void require_alike(const std::vector<at::Tensor>& list, const at::Tensor& tensor) {
-    for (const at::Tensor& each : list)
-      check(each.nbytes() == tensor.nbytes() && each.is_contiguous(), "all ranks' tensors have one size");
-  }
-
   template <typename Body>
   Pending collective(const char* operation, Body body) {
     state_->waits->check();

@@ -27,6 +27,14 @@ Failure hung(int rank, const Status& status, double seconds) {
           fmt::format("{} did not answer for {:.3g} s during {}", name_of(rank), seconds, activity)};
 }
 
+std::string fell_silent(int rank, const Status& status, std::chrono::milliseconds timeout) {
+  return fmt::format(
+      "{} has not answered for {:g} s during {}: it was stopped, or cannot be reached; the run waits for up to "
+      "{:g} s",
+      name_of(rank), std::chrono::duration<double>(kSilence).count(), status.text(),
+      std::chrono::duration<double>(timeout).count());
+}
+
 Failure never_came(int rank, int size, double seconds, const std::string& address) {
   return {rank, Cause::kHung, 4, Status{}.text(),
           fmt::format(

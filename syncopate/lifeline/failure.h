@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -34,6 +35,12 @@ Failure died(int rank, const Status& status);
 Failure hung(int rank, const Status& status, double seconds);
 Failure never_came(int rank, int size, double seconds, const std::string& address);
 Failure reported(int rank, const Status& status, int exit_code, const std::string& sentence);
+
+/// Four beats or more: whoever says nothing for so long is named, long before the run gives up.
+inline constexpr std::chrono::milliseconds kSilence{2000};
+
+/// What the user is told then.
+std::string fell_silent(int rank, const Status& status, std::chrono::milliseconds timeout);
 
 /// "rank 2", or "the launcher" for -1.
 std::string name_of(int rank);

@@ -25,6 +25,9 @@ struct LifelineOptions {
   std::chrono::milliseconds patience{20000};  ///< how long to try to connect: the server may start later
   std::string key;                            ///< both sides show that they know it; it is never sent
   Claims claims{};                            ///< what must be alike on all ranks
+  /// Called with a sentence when the rank that serves has not been heard of for kSilence. On the lifeline's
+  /// thread. May be empty.
+  std::function<void(const std::string&)> on_silence{};
 };
 
 /// The server did not let this rank in.

@@ -155,6 +155,7 @@ std::optional<int64_t> Lifeline::Loop::begin(int64_t step) {
 
 void Lifeline::Loop::run() {
   Clock::time_point heard = Clock::now(), last = heard, next_beat = heard;
+  bool told_of_silence = false;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const short events = channel_.unsent() ? POLLIN | POLLOUT : POLLIN;
@@ -191,6 +192,10 @@ void Lifeline::Loop::run() {
         learn(hung(host_rank_, host_status_, silence));
       } else if (now >= next_beat) {
         next_beat = now + beat_;
+        const bool silent = now - heard > kSilence && host_rank_ >= 0 && !over_ && !failure_;
+        if (silent && !told_of_silence && options_.on_silence)
+          options_.on_silence(fell_silent(host_rank_, host_status_, options_.timeout));
+        told_of_silence = silent;
         channel_.send(Packer(FrameKind::kBeat).number(waiting > 0 ? 1 : 0));
       }
     }

@@ -54,13 +54,14 @@ std::unique_ptr<LifelineServer> serve(const Invitation& at, const Attendant& who
   options.host_rank = 0;
   options.key = at.key;
   options.claims = who.claims;
-  options.on_refusal = who.note;
+  options.on_refusal = options.on_silence = who.note;
   return std::make_unique<LifelineServer>(options);
 }
 
 std::shared_ptr<Lifeline> connect(const Invitation& to, const Attendant& who, milliseconds patience) {
-  return std::make_shared<Lifeline>(
-      LifelineOptions{to.address, who.rank, who.size, who.timeout, patience, to.key, who.claims});
+  LifelineOptions options{to.address, who.rank, who.size, who.timeout, patience, to.key, who.claims};
+  if (who.rank == 1) options.on_silence = who.note;  // one is enough
+  return std::make_shared<Lifeline>(options);
 }
 
 /// The file may still be a former run's: whatever it leads to, look again until the deadline.

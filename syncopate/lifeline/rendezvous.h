@@ -49,7 +49,8 @@ struct Attendant {
   int size = 1;
   std::chrono::milliseconds timeout{20000};
   Claims claims{};                                 ///< what must be alike on all ranks
-  std::function<void(const std::string&)> note{};  ///< at rank 0: somebody was turned away. May be empty
+  /// At rank 0: somebody was turned away, or has fallen silent; at rank 1: rank 0 has. May be empty
+  std::function<void(const std::string&)> note{};
 };
 
 /// Every rank has a lifeline when this returns; throws CommError when that takes longer than the timeout, or

@@ -23,12 +23,14 @@ void Roster::beat(int rank, bool waiting, Time now) {
   Member& member = members_.at(static_cast<size_t>(rank));
   if (member.waiting != waiting) member.changed = now;
   member.waiting = waiting;
+  member.told = false;
   member.heard = now;
 }
 
 void Roster::status(int rank, Status status, Time now) {
   Member& member = members_.at(static_cast<size_t>(rank));
   member.status = std::move(status);
+  member.told = false;
   member.heard = member.changed = now;
 }
 
@@ -48,6 +50,17 @@ std::optional<Failure> Roster::overdue(Time now) const {
                 std::chrono::duration<double>(now - member.heard).count());
   }
   return std::nullopt;
+}
+
+std::vector<int> Roster::newly_silent(Time now) {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    Member& member = members_[rank];
+    if (!member.joined || member.left || member.told || now - member.heard <= kSilence) continue;
+    member.told = true;
+    ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
 }
 
 Failure Roster::culprit(int victim, const std::string& operation, double seconds, const std::string& address,

@@ -29,6 +29,9 @@ class Roster {
   /// A rank that has not been heard of for longer than the timeout.
   std::optional<Failure> overdue(Time now) const;
 
+  /// Ranks that have not been heard of for kSilence, each once until it is heard of again.
+  std::vector<int> newly_silent(Time now);
+
   /// Whose fault it is that `victim` waited `seconds` in `operation`: one that never came, else one that has
   /// stopped answering, else one that is not itself waiting. When all are waiting, it is the victim's own
   /// sentence.
@@ -40,7 +43,7 @@ class Roster {
 
  private:
   struct Member {
-    bool joined = false, left = false, waiting = false;
+    bool joined = false, left = false, waiting = false, told = false;
     Status status;
     Time heard, changed;
   };

@@ -107,9 +107,16 @@ class LifelineServer::Loop {
       if (now >= next_beat) {
         next_beat = now + beat_;
         tell_all(Packer(FrameKind::kBeat));
+        name_the_silent(now);
         if (const auto overdue = roster_.overdue(now)) announce(*overdue);
       }
     }
+  }
+
+  void name_the_silent(Clock::time_point now) {
+    if (!options_.on_silence || failure_) return;
+    for (const int rank : roster_.newly_silent(now))
+      options_.on_silence(fell_silent(rank, roster_.status_of(rank), options_.timeout));
   }
 
   void serve(Peer& peer, Clock::time_point now) {

@@ -22,6 +22,9 @@ struct LifelineServerOptions {
   /// Called with a sentence when a worker is turned away, which leaves its place free. On the server's
   /// thread.
   std::function<void(const std::string&)> on_refusal;
+  /// Called with a sentence when a rank has not been heard of for kSilence, though the run goes on. On the
+  /// server's thread. May be empty.
+  std::function<void(const std::string&)> on_silence;
 };
 
 /// The rendezvous of a run's workers: a small key-value store and one lifeline per rank, so that a death is

@@ -126,7 +126,8 @@ class Counting : public train::Listener {
   Counting(double seconds, std::function<bool()> stop) : seconds_(seconds), stop_(std::move(stop)) {}
   void update(const record::StepRecord& record, double) override { steps_.push_back(record); }
   bool stop_requested() override {
-    constexpr size_t kLeast = 4, kMost = 40;  // the first warms up
+    // The first warms up. Small models' steps take milliseconds: those of half a second may all be slow ones.
+    constexpr size_t kLeast = 4, kMost = 1000;
     return (stop_ && stop_()) || steps_.size() >= kMost ||
            (steps_.size() >= kLeast && watch_.seconds() > seconds_);
   }

@@ -28,6 +28,17 @@ TEST_F(RosterTest, NobodyIsOverdueBeforeTheTimeout) {
   EXPECT_FALSE(roster.overdue(start + milliseconds(9500))) << "who said goodbye need not answer";
 }
 
+TEST_F(RosterTest, NamesSilentRanksOnceEach) {
+  EXPECT_TRUE(roster.newly_silent(start + kSilence).empty());
+  const Roster::Time later = start + kSilence + milliseconds(1);
+  for (const int rank : {0, 2}) roster.beat(rank, true, later);
+  roster.left(3);
+  EXPECT_EQ(roster.newly_silent(later), std::vector<int>{1});
+  EXPECT_TRUE(roster.newly_silent(later).empty()) << "it was named";
+  roster.status(1, {4, "forward"}, later);
+  EXPECT_EQ(roster.newly_silent(later + kSilence + milliseconds(1)), (std::vector<int>{0, 1, 2}));
+}
+
 TEST_F(RosterTest, ServerPauseBlamesNobody) {
   roster.excuse(std::chrono::seconds(100));
   EXPECT_FALSE(roster.overdue(start + milliseconds(100500)));

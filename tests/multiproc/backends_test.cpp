@@ -101,8 +101,22 @@ TEST_F(Backends, MpiNamesTheRankThatFailed) {
     const std::string sentence = fault == "kill" ? "syncopate: rank 1 died during exchange of step 4"
                                                  : "syncopate: rank 1 did not answer for 6";
     EXPECT_NE(result.err.find(sentence), std::string::npos) << result.err;
+    const size_t warning =
+        result.err.find("note: rank 1 has not answered for 2 s during exchange of step 4");
+    EXPECT_EQ(warning < result.err.find(sentence), fault == "stop") << result.err;
     EXPECT_TRUE(processes_with(folder_.path().string()).empty());
   }
+}
+
+TEST_F(Backends, MpiNamesTheRankThatServesTheOthersToo) {
+  if (without_mpi()) GTEST_SKIP() << "built without MPI";
+  const CommandResult result =
+      run_command(under_mpirun(3, command("run", {"--steps", "100000", "--backend", "mpi", "--timeout", "6",
+                                                  "--set", "comm.fault=0:4:exchange:stop"})));
+  EXPECT_NE(result.exit_code, 0);
+  const std::string warning = "note: rank 0 has not answered for 2 s during exchange of step 4";
+  EXPECT_NE(result.err.find(warning), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find(warning), result.err.rfind(warning)) << "one of the others says it";
 }
 
 TEST_F(Backends, MpiNeedsItsOwnLauncher) {

@@ -5,9 +5,10 @@ this machine's cores and memory leave of one worker's speed; and beside PyTorch,
     bench/scaling.py [--workers 1,8,16] [--modes none,ddp] [--peers all-reduce:8,gather-scatter:8] [--rounds 3] [--steps 20]
                      [--precision fp32] [--out report.md]
 
-bert-mini, batch 8 a worker, length 128, one thread each, interleaved rounds. `none` is local-sgd that never averages.
-"exchange" is what the worker that waits most waits in a step (at the end of its step, for the others too); "of the last" what the
-one that waits least does: the exchange itself.
+bert-mini, batch 8 a worker, length 128, one thread each, interleaved rounds. `none` is local-sgd that never averages,
+`ddp-apart` ddp whose workers each make the whole update.
+"exchange" is what the worker that waits most waits in a step, for the others too; "of the last" what the one that comes last in a
+step waits: the exchange itself. "slowest's own" is what the slowest of a step does besides: no exchange makes that shorter.
 """
 import os
 import pathlib
@@ -15,7 +16,8 @@ import statistics
 
 from harness import add_peer_options, heading, machine, median_of, parser_for, peer_environment, ratios, report, rounds, row, run_json
 
-NONE = ["--mode", "local-sgd", "--every", "1000000"]
+FLAGS = {"none": ["--mode", "local-sgd", "--every", "1000000"],
+         "ddp-apart": ["--mode", "ddp", "--set", "strategy.share_update=false"]}
 
 
 def main():
@@ -41,7 +43,7 @@ def main():
     theirs = {(mode, int(count)): [] for mode, count in peers}
     for _ in rounds(options.rounds):
         for mode, count in ours:
-            flags = NONE if mode == "none" else ["--mode", mode]
+            flags = FLAGS.get(mode, ["--mode", mode])
             found[mode, count].append(run_json([step, *flags, "--workers", count, "--steps", options.steps, "--precision",
                                                 options.precision]))
         for mode, count in theirs:
@@ -49,14 +51,15 @@ def main():
                        options.steps]
             theirs[mode, count].append(run_json(command, peer_environment(core)))
     alone = next((found[each] for each in ours if each[1] == 1), None)
-    lines = heading("mode", "workers", "ms a step", "rounds", "times one worker's", "exchange, ms", "of the last, ms", "products alone, ms",
-                    "optimizer, ms", "PyTorch, ms", "ours / PyTorch")
+    lines = heading("mode", "workers", "ms a step", "rounds", "times one worker's", "exchange, ms", "of the last, ms",
+                    "slowest's own, ms", "products alone, ms", "optimizer, ms", "PyTorch, ms", "ours / PyTorch")
     for each in ours:
         made, key = found[each], "ms_per_iteration"
         peer = theirs.get(each)
         lines.append(row(*each, f"{median_of(made, key):.0f}", " ".join(f"{one[key]:.0f}" for one in made),
                          f"{statistics.median(ratios(made, alone, key)):.2f}" if alone else "",
                          f"{median_of(made, 'exchange_ms'):.1f}", f"{median_of(made, 'exchange_of_the_last_ms'):.1f}",
+                         f"{median_of(made, 'slowest_own_ms'):.0f}",
                          f"{median_of(made, 'products_ms'):.0f}", f"{median_of(made, 'optimizer_ms'):.1f}",
                          f"{median_of(peer, key):.0f}" if peer else "",
                          f"**{statistics.median(ratios(made, peer, key)):.2f}**" if peer else ""))

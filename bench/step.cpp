@@ -209,10 +209,16 @@ int work(const Options& options) {
   worst[1] = static_cast<double>(usage.ru_maxrss) / 1024;
   worst[2] = 1e3 * typical(applies);
   worst[3] = 1e3 * typical(waits);
-  // Who waits least comes last: what it waits for is the exchange itself, not the others.
-  const at::Tensor least = worst.narrow(0, 3, 1).clone();
   group.all_reduce(worst, comm::Op::kMax).wait();
-  group.all_reduce(least, comm::Op::kMin).wait();
+  // Step by step: who comes last waits for nobody, only for the exchange itself.
+  const auto of_steps = [&](const std::vector<double>& values, comm::Op op) {
+    const at::Tensor steps = at::tensor(values, at::kDouble);
+    group.all_reduce(steps, op).wait();
+    return 1e3 * typical({steps.data_ptr<double>(), steps.data_ptr<double>() + steps.numel()});
+  };
+  std::vector<double> own;
+  for (size_t i = 0; i < times.size(); ++i) own.push_back(times[i] - waits[i]);
+  const double least = of_steps(waits, comm::Op::kMin), slowest = of_steps(own, comm::Op::kMax);
   // While the other ranks do the same: one core each.
   const bool classifier = !of_images(options) && !of_masked_words(options);
   const double products = classifier ? products_ms(options, config_of(options), precision.used) : 0;
@@ -232,7 +238,8 @@ int work(const Options& options) {
         {"products_ms", products},
         {"optimizer_ms", apply},
         {"exchange_ms", wait},
-        {"exchange_of_the_last_ms", least.item<double>()},
+        {"exchange_of_the_last_ms", least},
+        {"slowest_own_ms", slowest},
         {"other_ms", ms - products - apply - wait},
         {"compute", compute.sentence()}};
     fmt::print("{}\n", result.dump());

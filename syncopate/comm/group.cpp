@@ -2,8 +2,16 @@
 
 #include <ATen/ATen.h>
 
+#include "syncopate/base/error.h"
+
 namespace syncopate::comm {
 
 at::Tensor Group::room(int64_t count, at::ScalarType type) { return at::zeros({count}, type); }
+
+at::Tensor Group::common(int64_t /*count*/, at::ScalarType /*type*/) { return {}; }
+
+Pending Group::sum_into(at::Tensor /*total*/, at::Tensor /*mine*/) {
+  throw InternalError("a group without common memory cannot sum into it");
+}
 
 }  // namespace syncopate::comm

@@ -40,6 +40,13 @@ class Group {
   /// ranks ask for the same. In an all_reduce either all ranks give the same part of one room, or none gives
   /// any.
   virtual at::Tensor room(int64_t count, at::ScalarType type);
+  /// Memory for `count` elements, zero at first, that all ranks see as one: what one writes, the others read
+  /// after a barrier. Undefined on all ranks where they do not share memory. Lives as long as the tensor.
+  /// Collective; all ranks ask for the same.
+  virtual at::Tensor common(int64_t count, at::ScalarType type);
+  /// The sum over ranks of `mine`, a part of a `room`, into `total`, as many elements of a `common` memory:
+  /// it is written once, where all_reduce writes it for every rank. `mine` stays as it is.
+  virtual Pending sum_into(at::Tensor total, at::Tensor mine);
   /// Sets how long this rank waits in later operations; groups split from this one start with the same value.
   /// A rank that serves requests may wait as long as the others live.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;

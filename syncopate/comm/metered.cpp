@@ -255,6 +255,10 @@ Pending Metered::all_reduce(at::Tensor tensor, Op op) {
                  [&] { return inner_->all_reduce(tensor, op); });
 }
 
+Pending Metered::sum_into(at::Tensor total, at::Tensor mine) {
+  return measure(Kind::kAllReduce, size_of(mine), 0, [&] { return inner_->sum_into(total, mine); });
+}
+
 Pending Metered::broadcast(at::Tensor tensor, int root) {
   return measure(Kind::kBroadcast, size_of(tensor), root, [&] { return inner_->broadcast(tensor, root); });
 }

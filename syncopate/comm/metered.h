@@ -83,6 +83,8 @@ class Metered : public Group {
   std::unique_ptr<Group> split(int color, int key) override { return part(color, key); }
   std::unique_ptr<Metered> part(int color, int key);  ///< `split` that returns a Metered
   at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
+  at::Tensor common(int64_t count, at::ScalarType type) override { return inner_->common(count, type); }
+  Pending sum_into(at::Tensor total, at::Tensor mine) override;
   void set_timeout(std::chrono::milliseconds timeout) override;
 
  private:

@@ -110,6 +110,10 @@ class Staged : public Group {
 
   void barrier() override { inner_->barrier(); }
   at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
+  at::Tensor common(int64_t count, at::ScalarType type) override {
+    return what_ == Stage::kDevices ? inner_->common(count, type) : Group::common(count, type);
+  }
+  Pending sum_into(at::Tensor total, at::Tensor mine) override { return inner_->sum_into(total, mine); }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
   std::unique_ptr<Group> split(int color, int key) override {
     return staged(inner_->split(color, key), what_);

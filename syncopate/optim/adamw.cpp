@@ -15,8 +15,14 @@ AdamW::AdamW(const OptimizerOptions& options, const tensor::FlatParams& params)
     : StatefulOptimizer(options), first_(keep("exp_avg", params)), second_(keep("exp_avg_sq", params)) {}
 
 void AdamW::step(tensor::FlatParams& params, double lr, double grad_scale) {
+  step_part(params, lr, grad_scale, 0, params.size());
+}
+
+bool AdamW::updates_parts(const tensor::FlatParams& params) const { return use_kernels(options_, params); }
+
+void AdamW::step_part(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin, int64_t end) {
   ++steps_;
-  update(params, lr, grad_scale, 0, params.size());
+  update(params, lr, grad_scale, begin, end);
 }
 
 std::optional<double> AdamW::step_clipped(tensor::FlatParams& params, double lr, double grad_scale,
@@ -48,7 +54,7 @@ void AdamW::update(tensor::FlatParams& params, double lr, double grad_scale, int
   if (!use_kernels(options_, params)) return update_plainly(params, lr, grad_scale, begin, end);
   const AdamWPass pass = adam_pass(options_, steps_, lr, grad_scale);
   float* const values = params.values.data_ptr<float>();
-  const float* const grads = params.grads.data_ptr<float>();
+  const float* const grads = params.summed().data_ptr<float>();
   float* const first = first_.data_ptr<float>();
   float* const second = second_.data_ptr<float>();
   for_each_run(params, begin, end, [&](int64_t from, int64_t to, bool decay) {

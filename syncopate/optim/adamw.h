@@ -12,6 +12,9 @@ class AdamW : public StatefulOptimizer {
  public:
   AdamW(const OptimizerOptions& options, const tensor::FlatParams& params);
   void step(tensor::FlatParams& params, double lr, double grad_scale) override;
+  bool updates_parts(const tensor::FlatParams& params) const override;
+  void step_part(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin,
+                 int64_t end) override;
   /// On a GPU, where the program has kernels for it.
   std::optional<double> step_clipped(tensor::FlatParams& params, double lr, double grad_scale,
                                      double limit) override;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "syncopate/optim/kernels.h"
@@ -15,18 +16,25 @@ double gradient_norm(const at::Tensor& flat, double scale) {
   if (!flat.is_cpu() || flat.scalar_type() != at::kFloat) {
     return at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).item<double>() * std::abs(scale);
   }
-  constexpr int64_t kBlock = 1 << 16;
+  const int64_t blocks = norm_blocks(flat.numel());
+  std::vector<double> squares(static_cast<size_t>(blocks));
+  squares_of_blocks(flat, 0, blocks, squares.data());
+  return norm_of_blocks(squares.data(), blocks, scale);
+}
+
+void squares_of_blocks(const at::Tensor& flat, int64_t from, int64_t to, double* squares) {
   const int64_t count = flat.numel();
   const float* const data = flat.data_ptr<float>();
-  std::vector<double> sums(static_cast<size_t>((count + kBlock - 1) / kBlock));
-  tensor::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t from, int64_t to) {
-    for (int64_t block = from; block < to; ++block) {
-      const int64_t begin = block * kBlock;
-      sums[static_cast<size_t>(block)] = sum_of_squares(data + begin, std::min(kBlock, count - begin));
+  tensor::parallel_for(from, to, 1, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t begin = block * kNormBlock;
+      squares[block] = sum_of_squares(data + begin, std::min(kNormBlock, count - begin));
     }
   });
-  double total = 0;
-  for (const double sum : sums) total += sum;
+}
+
+double norm_of_blocks(const double* squares, int64_t blocks, double scale) {
+  const double total = std::accumulate(squares, squares + blocks, 0.0);
   return std::sqrt(total) * std::abs(scale);
 }
 

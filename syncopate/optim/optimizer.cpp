@@ -47,6 +47,10 @@ const Maker& find_maker(const std::string& kind) {
 
 }  // namespace
 
+void Optimizer::step_part(tensor::FlatParams&, double, double, int64_t, int64_t) {
+  throw InternalError("this optimizer cannot update a part");
+}
+
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
   for (const Maker& maker : kMakers) names.emplace_back(maker.name);

@@ -17,7 +17,11 @@ struct Piece {
   int64_t offset = 0;  ///< where the slice, or the table, begins in the flat array
   at::Tensor rows{};   ///< int64, on the host, alike on all ranks: `tensor` holds these rows of the table;
                        ///< undefined: all
+  at::Tensor into{};   ///< in the group's common memory: the sum comes here alone; undefined: in place
 };
+
+/// A slice of the gradient, which is summed up where `params` keep the sum.
+Piece piece_of(const tensor::FlatParams& params, int64_t offset, int64_t size);
 
 /// How ranks bring one tensor together: afterwards it holds, on every rank, the sum over ranks. The division
 /// that makes it a mean is by the global count of examples, known to the replica, so that uneven ranks weigh
@@ -33,6 +37,8 @@ class Averager {
   virtual comm::Pending start(Piece piece) = 0;
   /// Whether the group itself sums the pieces, where they are: quicker in its own room (comm::Group::room).
   virtual bool sums_in_place() const { return false; }
+  /// Whether a piece's sum may come into common memory.
+  virtual bool sums_into() const { return false; }
   /// What a checkpoint must hold. After `attach`.
   virtual std::vector<StateTensor> state() { return {}; }
 };

@@ -9,6 +9,7 @@
 #include "syncopate/comm/direct_sum.h"
 #include "syncopate/gpu/update.h"
 #include "syncopate/optim/clip.h"
+#include "syncopate/parallel/shared_update.h"
 
 namespace syncopate::parallel {
 namespace {
@@ -46,10 +47,14 @@ Replica::Scaled Replica::scaled(double count) const {
   if (count == 0) return {.update = {.skipped = true}, .scale = std::nullopt};  // nothing to learn from
   const double scale = mean_scale(count);
   const bool need_norm = clip > 0 || loss_scale != nullptr;
-  double norm = need_norm ? optim::gradient_norm(params.grads, scale) : 0;
-  const Stopwatch watch;
-  if (need_norm) norm = whole_norm(norm);
-  const double waited = watch.seconds();
+  double norm = 0, waited = 0;
+  if (need_norm) {
+    if (!shared) norm = optim::gradient_norm(params.grads, scale);
+    const Stopwatch watch;
+    if (shared) norm = shared->norm(params, scale);
+    norm = whole_norm(norm);
+    waited = watch.seconds();
+  }
   const Update update = judge(norm);
   if (update.skipped) return {.update = update, .scale = std::nullopt, .waited = waited};
   return {
@@ -73,7 +78,14 @@ Update Replica::apply(const StepContext& context) const {
     }
   }
   auto [update, scale, waited] = scaled(context.count);
-  if (scale) optimizer.step(params, context.lr, *scale);
+  if (scale && shared) {
+    optimizer.step_part(params, context.lr, *scale, shared->mine().begin, shared->mine().end);
+    const Stopwatch others;
+    shared->finish();
+    waited += others.seconds();
+  } else if (scale) {
+    optimizer.step(params, context.lr, *scale);
+  }
   update.apply_seconds = watch.seconds() - waited;
   return update;
 }

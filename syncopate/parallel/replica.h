@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "syncopate/comm/group.h"
@@ -13,6 +14,8 @@
 
 namespace syncopate::parallel {
 
+class SharedUpdate;
+
 /// What one rank trains; the parts are owned by the caller (the Trainer). Valid for as long as they are.
 struct Replica {
   nn::Model& model;
@@ -24,6 +27,9 @@ struct Replica {
   optim::LossScale* loss_scale = nullptr;
   /// The ranks that hold the other parts of the model; null: it is whole here.
   comm::Group* stages = nullptr;
+  /// The ranks keep the parameters and the optimizer's state together, once, and each updates a part; null:
+  /// this rank has its own.
+  std::shared_ptr<const SharedUpdate> shared{};
   Trace* trace = nullptr;  ///< where what happens is noted; null: nowhere
 
   /// Divides the gradient by the count, clips it and updates the parameters. With a loss scale, a gradient
@@ -45,7 +51,7 @@ struct Replica {
   struct Scaled {
     Update update;
     std::optional<double> scale;
-    double waited = 0;  ///< seconds in which the other stages' part of the norm was awaited
+    double waited = 0;  ///< seconds in which other ranks' part of the norm was awaited
   };
   Scaled scaled(double count) const;
 };

@@ -50,6 +50,7 @@ parallel::StrategyOptions strategy_options(const spec::RunSpec& spec, int64_t st
   options.name = s.name;
   options.compression = compression_options(spec, steps);
   options.whole = s.whole;
+  options.share = s.share_update;
   options.buckets = {.bucket_mib = s.bucket_mib,
                      .first_bucket_mib = s.first_bucket_mib,
                      .sparse_rows = s.sparse_rows,

@@ -160,6 +160,7 @@ std::optional<record::PredictionRecord> predict_run(const spec::RunSpec& asked, 
   return or_nothing([&] {
     spec::RunSpec spec = asked;
     spec.compute.threads = measured.threads;  // the times are of this run: nothing about them changes
+    spec.strategy.share_update = false;
     sim::Scene scene{.topology = placement.topology,
                      .seats = placement.seats,
                      .profile = profile_of(spec, measured, model, local_costs),
@@ -177,6 +178,7 @@ std::optional<record::PredictionRecord> predict_run(const spec::RunSpec& asked, 
   return or_nothing([&] {
     spec::RunSpec spec = asked;
     spec.compute.threads = measured.threads;
+    spec.strategy.share_update = false;
     spec.pipeline.cut.clear();
     ModelShape model;
     sim::Scene scene{.topology = placement.topology, .seats = placement.seats, .one_machine = true};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "syncopate/base/error.h"
 #include "syncopate/sim/engine.h"
@@ -42,6 +43,16 @@ std::vector<double> slowness(const spec::RunSpec& spec, const Scene& scene) {
     factors.push_back(scene.one_machine ? share : share / host.speed);
   }
   return factors;
+}
+
+/// Replicas in one memory share the update out.
+double part_of_update(const spec::RunSpec& spec, const Scene& scene, const std::vector<int>& replicas) {
+  const auto seat = [&](int rank) { return scene.seats[static_cast<size_t>(rank)]; };
+  const bool one_host = std::all_of(replicas.begin(), replicas.end(),
+                                    [&](int rank) { return seat(rank) == seat(replicas.front()); });
+  const bool one_memory = spec::strategy_info(spec.strategy.name).in_one_process ||
+                          spec.comm.backend == "auto" || spec.comm.backend == "shm";
+  return one_host && one_memory && spec::shares_update(spec) ? 1 / static_cast<double>(replicas.size()) : 1;
 }
 
 std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, double batch) {
@@ -108,7 +119,7 @@ Staged staged_of(const spec::RunSpec& spec, const Scene& scene, double batch) {
       time.forward = micro * time.slow * made.costs[stage].forward_s;
       time.backward = micro * time.slow * made.costs[stage].backward_s;
       time.sleep = (spec.slowness_of(rank) - 1) * (time.forward + time.backward);
-      time.update *= share;
+      time.update *= share * part_of_update(spec, scene, made.layout[stage]);
       time.other *= share;
     }
   }
@@ -171,6 +182,9 @@ Prediction predict(const spec::RunSpec& spec, const Scene& scene) {
     what.workers = staged.times;
   } else {
     what.workers = times_of(spec, scene, global / workers);
+    std::vector<int> ranks(what.workers.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    for (RankTime& time : what.workers) time.update *= part_of_update(spec, scene, ranks);
   }
 
   Profile profile = scene.profile;

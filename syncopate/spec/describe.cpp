@@ -95,6 +95,10 @@ void RunSpec::Strategy::describe(Fields& fields) {
   fields.add("sparse_rows", sparse_rows,
              "ddp, parameter-server: exchange only the embedding rows that were read");
   fields.add("overlap", overlap, "ddp: start buckets during the backward pass");
+  fields.add(
+      "share_update", share_update,
+      "all-reduce, ddp, data-parallel: workers that share memory keep parameters and optimizer state once, "
+      "and each updates a part");
   fields.add("every", every, "local-sgd, diloco: optimizer steps between averages");
   fields.add("overlap_average", overlap_average,
              "local-sgd: average while training goes on (for strategy.delay steps; default: half of "

@@ -98,6 +98,7 @@ std::string unmet(const RunSpec& spec, const std::string& setting) {
       return "two or more workers that average gradients in every step (ddp, all-reduce, gather-scatter)";
     if (codec_info(spec.codec.name).packing != Packing::kNone) return "gradients as they are (--codec none)";
   }
+  if (setting == "strategy.share_update") return missing_to_share_update(spec);
   if (setting == "train.worker_evals" && (strategy.rhythm != Rhythm::kLocal || spec.replicas() < 2))
     return "two or more workers whose models differ (local-sgd, diloco)";
   if ((setting == "network.hosts" || setting == "network.scale") && spec.network.name.empty())

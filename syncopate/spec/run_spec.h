@@ -59,6 +59,7 @@ struct RunSpec {
     double bucket_mib = 25;
     double first_bucket_mib = 1;
     bool sparse_rows = true;
+    bool share_update = true;
     bool overlap = true;
     bool overlap_average = false;
     int64_t every = 8;

@@ -28,11 +28,12 @@ const Info& find(const std::vector<Info>& table, std::string_view name, const ch
 }  // namespace
 
 const std::vector<StrategyInfo>& strategies() {
-  static const std::vector<std::string> buckets{"bucket_mib", "first_bucket_mib", "sparse_rows", "overlap"};
+  static const std::vector<std::string> buckets{"bucket_mib", "first_bucket_mib", "sparse_rows", "overlap",
+                                                "share_update"};
   static const std::vector<StrategyInfo> kTable{
       {.name = "single", .pattern = Pattern::kNothing, .one_worker = true, .settings = {}},
       {.name = "gather-scatter", .pattern = Pattern::kGatherScatter, .settings = {"whole"}},
-      {.name = "all-reduce", .takes_codec = true, .settings = {"whole"}},
+      {.name = "all-reduce", .takes_codec = true, .settings = {"whole", "share_update"}},
       {.name = "ddp", .takes_codec = true, .settings = buckets},
       {.name = "data-parallel",
        .in_one_process = true,
@@ -175,6 +176,21 @@ Traffic traffic_of(const RunSpec& spec, int64_t parameters) {
       break;
   }
   return traffic;
+}
+
+std::string missing_to_share_update(const RunSpec& spec) {
+  if (spec.replicas() < 2) return "two or more workers that hold the same parameters";
+  if (spec.compute.device != "cpu") return "--device cpu";
+  if (codec_info(spec.codec.name).packing != Packing::kNone) return "gradients as they are (--codec none)";
+  if (optimizer_info(spec.optim.name).whole_tensors) return "--optimizer adamw or sgd";
+  return "";
+}
+
+bool shares_update(const RunSpec& spec) {
+  const std::vector<std::string>& heeded = strategy_info(spec.strategy.name).settings;
+  return spec.strategy.share_update &&
+         std::find(heeded.begin(), heeded.end(), "share_update") != heeded.end() &&
+         missing_to_share_update(spec).empty();
 }
 
 }  // namespace syncopate::spec

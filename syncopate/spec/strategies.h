@@ -113,4 +113,10 @@ struct Traffic {
 /// the shapes of the matrices: for it, and for a push of rows, this is the size of the whole array.
 Traffic traffic_of(const RunSpec& spec, int64_t parameters);
 
+/// What replicas in one memory lack to share the update out, where the strategy heeds share_update; empty:
+/// nothing.
+std::string missing_to_share_update(const RunSpec& spec);
+/// Whether they do.
+bool shares_update(const RunSpec& spec);
+
 }  // namespace syncopate::spec

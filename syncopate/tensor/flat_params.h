@@ -45,6 +45,8 @@ class FlatParams {
   int64_t size() const { return values.numel(); }                 ///< elements, gaps counted
   at::Tensor value_of(const Entry& entry) const;                  ///< flat view of one parameter
   at::Tensor grad_of(const Entry& entry) const;
+  /// What an update is made of: once ranks have exchanged, the gradient of all of them.
+  const at::Tensor& summed() const { return sums.defined() ? sums : grads; }
   /// The entry whose parameter shares `table`'s storage position; null when there is none.
   const Entry* find(const at::Tensor& table) const;
 
@@ -69,6 +71,7 @@ class FlatParams {
 
   at::Tensor values;
   at::Tensor grads;
+  at::Tensor sums;          ///< where all ranks' gradients are summed up; undefined: in `grads`
   at::Tensor half;          ///< undefined: no copy is kept
   bool half_fresh = false;  ///< whoever changed the values last wrote the copy, too
   at::Tensor layout;        ///< where what lies, for a GPU's kernels; made by who needs it (gpu/update.h)

@@ -139,7 +139,8 @@ void TimedStep::measure_noise(const Done& done, double loss_scale, int64_t all_e
   const double own = loss_scale * static_cast<double>(result.mine.count);
   const double known = result.update.gradient_norm;  // of the mean over all; 0 where nobody needed it
   const double norm =
-      known > 0 ? known : optim::gradient_norm(parts_.replica.params.grads, 1 / (loss_scale * result.count));
+      known > 0 ? known
+                : optim::gradient_norm(parts_.replica.params.summed(), 1 / (loss_scale * result.count));
   noise.add(noise.own_squares() / (own * own), static_cast<double>(done.own_examples), norm * norm,
             static_cast<double>(all_examples));
 }

@@ -169,6 +169,39 @@ TEST_P(GroupContract, RoomsComeAndGo) {
   });
 }
 
+// Where ranks share memory; elsewhere all of them are told that they do not.
+TEST_P(GroupContract, CommonMemoryIsOneForAllRanks) {
+  run_all([&](Group& group, at::ScalarType type, int64_t size) {
+    const at::Tensor common = group.common(size, type), other = group.common(size, type);
+    at::Tensor have = at::full({1}, common.defined() && other.defined() ? 1 : 0, at::kLong);
+    group.all_reduce(have, Op::kSum).wait();
+    ASSERT_TRUE(have.item<int64_t>() == 0 || have.item<int64_t>() == ranks());
+    const bool shares = GetParam().backend == Backend::kInProcess || GetParam().backend == Backend::kShm;
+    EXPECT_EQ(common.defined(), shares && (size > 0 || GetParam().backend == Backend::kInProcess));
+    if (!common.defined()) return;
+    EXPECT_EQ(common.ne(0).sum().item<int64_t>(), 0);
+    group.barrier();
+    const int last = ranks() - 1;
+    if (group.rank() == last) common.copy_(input(last, size, type, 1));
+    group.barrier();
+    EXPECT_TRUE(common.equal(input(last, size, type, 1)));
+    EXPECT_EQ(other.ne(0).sum().item<int64_t>(), 0);
+    group.barrier();
+    // In the group's room, beside one that is elsewhere.
+    at::Tensor mine = group.room(size, type), elsewhere = input(group.rank(), size, type, 3);
+    mine.copy_(input(group.rank(), size, type, 2));
+    comm::Pending first = group.sum_into(common, mine), second = group.sum_into(other, elsewhere);
+    first.wait();
+    second.wait();
+    EXPECT_TRUE(common.equal(expected_reduction(ranks(), size, type, Op::kSum, 2)))
+        << what(common, type, size);
+    EXPECT_TRUE(other.equal(expected_reduction(ranks(), size, type, Op::kSum, 3))) << what(other, type, size);
+    EXPECT_TRUE(mine.equal(input(group.rank(), size, type, 2)));
+    EXPECT_TRUE(elsewhere.equal(input(group.rank(), size, type, 3)));
+    group.barrier();
+  });
+}
+
 TEST_P(GroupContract, AllReduceOfFractionsIsTheSameOnAllRanks) {
   run([&](Group& group) {
     at::Tensor mine = at::linspace(-1, 1, 10007).mul(0.1 * (group.rank() + 1)).sin().contiguous();

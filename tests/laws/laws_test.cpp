@@ -99,8 +99,13 @@ TEST_P(Law, DdpMatchesAllReduceBitForBit) {
       expect_same_bits(reference, train(ddp));
     }
   }
-  Rig foil = plain;
-  foil.strategy.name = "ddp";
+  Rig shared = plain;
+  shared.share = true;
+  for (const std::string strategy : {"all-reduce", "ddp"}) {
+    shared.strategy.name = strategy;
+    expect_same_bits(reference, train(shared));
+  }
+  Rig foil = shared;
   foil.dropout = 0.11;
   EXPECT_NE(reference.losses, train(foil).losses);
 }
@@ -146,6 +151,14 @@ TEST_P(Law, ResumesBitForBit) {
     foil.seed = straight.seed + 1;
     EXPECT_NE(train(foil).losses, after.losses);
     train(first);  // again, for a checkpoint of step 17
+    Rig shared = second;
+    shared.share = true;
+    EXPECT_EQ(train(shared).losses, after.losses) << "whether ranks share the update is not in a checkpoint";
+    shared = first;
+    shared.share = true;
+    train(shared);
+    EXPECT_EQ(train(second).losses, after.losses);
+    train(first);
     train::Checkpoint forgetful = train::load_checkpoint(first.checkpoint);
     for (auto& [name, tensor] : forgetful.tensors) {
       if (!name.starts_with("model.")) tensor.zero_();

@@ -106,6 +106,7 @@ class MeanOfMeans : public parallel::Strategy {
 spec::RunSpec spec_of(const Rig& rig) {
   spec::RunSpec spec;
   spec.strategy = rig.strategy;
+  spec.strategy.share_update = rig.share;
   spec.codec = rig.codec;
   spec.optim = rig.optim;
   spec.optim.plateau_factor = rig.plateau_factor;

@@ -55,6 +55,7 @@ struct Rig {
   /// By rank: how many steps its clock sees pass in a second; with time_limit.
   std::vector<double> steps_per_second{};
   bool noise_scale = false, worker_evals = false;
+  bool share = false;  ///< ranks keep one set of parameters; else a law can see whether theirs are equal
 };
 
 struct Trace {

@@ -40,6 +40,7 @@ TEST_F(DataParallel, ThreadsMatchProcessesBitForBit) {
   };
   const auto processes = with("processes", "ddp", {}), threads = with("threads", "data-parallel", {});
   expect_same_bits(processes, threads);
+  expect_same_bits(processes, with("apart", "ddp", {"--set", "strategy.share_update=false"}));
   EXPECT_NE(file(threads, "loss_0.txt"), file(threads, "loss_1.txt"));
   const auto foil = with("foil", "data-parallel", {"--clip", "0.9"});
   EXPECT_NE(file(processes, "model/model.safetensors"), file(foil, "model/model.safetensors"));

@@ -11,14 +11,20 @@
 namespace syncopate::comm {
 namespace {
 
-/// Sums in rank order, whoever comes first, and hands every rank the same bits. In rank 0's own tensor where
-/// its type can hold the sum; ranks may be on different devices.
-void reduce(std::vector<Contribution>& contributions, Op op) {
+/// Sums in rank order, whoever comes first. In rank 0's own tensor where its type can hold the sum; ranks may
+/// be on different devices.
+at::Tensor total_of(const std::vector<Contribution>& contributions, Op op) {
   const at::Tensor& first = contributions[0].tensor;
   at::Tensor total = first.to(reduced_as(first.scalar_type()));
   for (size_t r = 1; r < contributions.size(); ++r) {
     reduce_next(total, contributions[r].tensor.to(total.device(), total.scalar_type()), op);
   }
+  return total;
+}
+
+/// Hands every rank the same bits.
+void reduce(std::vector<Contribution>& contributions, Op op) {
+  const at::Tensor total = total_of(contributions, op);
   for (Contribution& contribution : contributions) {
     if (!contribution.tensor.is_same(total)) contribution.tensor.copy_(total);
   }
@@ -50,6 +56,24 @@ class InProcessGroup : public Group {
   Pending all_reduce(at::Tensor tensor, Op op) override {
     return meet({"all_reduce", static_cast<int>(op), own(tensor), {}},
                 [op](std::vector<Contribution>& contributions) { reduce(contributions, op); });
+  }
+
+  at::Tensor common(int64_t count, at::ScalarType type) override {
+    const at::Tensor memory = at::zeros({count}, type);
+    meet({"common", static_cast<int>(type), memory, {}}, [](std::vector<Contribution>& contributions) {
+      for (Contribution& each : contributions) each.tensor.set_data(contributions.front().tensor);
+    }).wait();
+    return memory;
+  }
+
+  Pending sum_into(at::Tensor total, at::Tensor mine) override {
+    return meet({"sum_into", 0, own(mine), {own(total)}}, [](std::vector<Contribution>& contributions) {
+      Contribution& first = contributions.front();
+      const at::Tensor into = first.list.front();
+      first.tensor = into.copy_(first.tensor);  // summed there where the type can hold it
+      const at::Tensor made = total_of(contributions, Op::kSum);
+      if (!made.is_same(into)) into.copy_(made);
+    });
   }
 
   Pending broadcast(at::Tensor tensor, int root) override {

@@ -147,7 +147,7 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
 bool ShmCollectives::pays_in_place(const at::Tensor& tensor) { return size_of(tensor) > kSmall; }
 
 void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWindows::Place& place, Op op,
-                                         const Await& await) {
+                                         const at::Tensor& total, const Await& await) {
   const int rank = region_->rank(), ranks = region_->size();
   const Deed deed{Kind::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type(),
                   place.number};
@@ -155,17 +155,27 @@ void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWind
   await_published(piece, deed, await);
   const Slice own = slice_of(deed.bytes, rank, ranks);
   const auto element = static_cast<int64_t>(tensor.element_size());
-  std::vector<void*> outs(static_cast<size_t>(ranks));
+  std::vector<void*> all(static_cast<size_t>(ranks));
   in_pieces(own.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     for (int r = 0; r < ranks; ++r)
-      outs[static_cast<size_t>(r)] = place.window->part(r) + place.offset + own.begin + from;
-    const std::vector<const void*> parts(outs.begin(), outs.end());
+      all[static_cast<size_t>(r)] = place.window->part(r) + place.offset + own.begin + from;
+    const std::vector<const void*> parts(all.begin(), all.end());
+    const std::vector<void*> outs =
+        total.defined() ? std::vector<void*>{bytes_of(total) + own.begin + from} : all;
     reduce_in_order(parts, outs, bytes / element, tensor.scalar_type(), op);
   });
   region_->mine().reduced.store(piece + 1);
   region_->tell();
   await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.reduced.load() > piece; }); });
   finish(piece);
+}
+
+void ShmCollectives::sum_into(const at::Tensor& total, const at::Tensor& tensor, const Await& await) {
+  const at::Tensor sum = tensor.clone();
+  all_reduce(sum, Op::kSum, await);
+  const Slice own = slice_of(size_of(sum), region_->rank(), region_->size());
+  copy_bytes(bytes_of(total) + own.begin, bytes_of(sum) + own.begin, own.bytes);
+  barrier(await);
 }
 
 void ShmCollectives::broadcast(const at::Tensor& tensor, int root, const Await& await) {

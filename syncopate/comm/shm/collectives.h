@@ -23,9 +23,12 @@ class ShmCollectives {
 
   explicit ShmCollectives(std::shared_ptr<ShmRegion> region) : region_(std::move(region)) {}
   void all_reduce(const at::Tensor& tensor, Op op, const Await& await);
-  /// Of a tensor that lies in a window: each rank sums a slice of everybody's tensors into all of them.
+  /// Of a tensor that lies in a window: each rank sums a slice of everybody's tensors into all of them, or
+  /// into `total` alone where that is given, which all ranks see.
   void all_reduce_in_place(const at::Tensor& tensor, const ShmWindows::Place& place, Op op,
-                           const Await& await);
+                           const at::Tensor& total, const Await& await);
+  /// The same of a tensor that lies anywhere, and stays as it is.
+  void sum_into(const at::Tensor& total, const at::Tensor& tensor, const Await& await);
   /// Whether that is quicker for this one.
   static bool pays_in_place(const at::Tensor& tensor);
   void broadcast(const at::Tensor& tensor, int root, const Await& await);

@@ -142,11 +142,21 @@ class ShmGroup : public Group {
     if (const auto place = windows_.find(tensor, rank()); place && ShmCollectives::pays_in_place(tensor)) {
       return collective("all_reduce",
                         [mine = own(tensor), place = *place, op](ShmCollectives& all, const auto& await) {
-                          all.all_reduce_in_place(mine, place, op, await);
+                          all.all_reduce_in_place(mine, place, op, at::Tensor(), await);
                         });
     }
     return collective("all_reduce", [mine = own(tensor), op](ShmCollectives& all, const auto& await) {
       all.all_reduce(mine, op, await);
+    });
+  }
+
+  Pending sum_into(at::Tensor total, at::Tensor mine) override {
+    require_alike({total}, mine);
+    if (mine.numel() == 0) return nothing();
+    return collective("sum_into", [total = own(total), mine = own(mine), place = windows_.find(mine, rank())](
+                                      ShmCollectives& all, const auto& await) {
+      place ? all.all_reduce_in_place(mine, *place, Op::kSum, total, await)
+            : all.sum_into(total, mine, await);
     });
   }
 
@@ -221,6 +231,10 @@ class ShmGroup : public Group {
 
   at::Tensor room(int64_t count, at::ScalarType type) override {
     return count > 0 ? windows_.open(*this, count, type) : Group::room(count, type);
+  }
+
+  at::Tensor common(int64_t count, at::ScalarType type) override {
+    return count > 0 ? ShmWindows::open_common(*this, count, type) : Group::common(count, type);
   }
 
   void set_timeout(milliseconds timeout) override { state_->waits->set_timeout(timeout); }

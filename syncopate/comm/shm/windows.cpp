@@ -10,14 +10,14 @@
 namespace syncopate::comm {
 namespace {
 
-/// Null where this rank cannot have it.
-std::shared_ptr<ShmWindow> map_window(const std::optional<MemoryFile>& file, int64_t each, int rank,
-                                      int ranks) {
+/// Null where this rank cannot have it. `backed` of it are there for sure.
+std::shared_ptr<ShmWindow> map_window(const std::optional<MemoryFile>& file, int64_t each, int parts,
+                                      int64_t from, int64_t backed) {
   if (!file) return nullptr;
   try {
-    file->back(rank * each, each);
-    auto window = std::make_shared<ShmWindow>(file->map(), each, ranks);
-    (void)::madvise(window->part(0), static_cast<size_t>(ranks * each),
+    if (backed > 0) file->back(from, backed);
+    auto window = std::make_shared<ShmWindow>(file->map(), each, parts);
+    (void)::madvise(window->part(0), static_cast<size_t>(parts * each),
                     MADV_HUGEPAGE);  // where the system would
     return window;
   } catch (const CommError&) {
@@ -35,25 +35,47 @@ std::optional<MemoryFile> file_of(const Args&... args) {
   }
 }
 
-}  // namespace
-
-ShmWindow::~ShmWindow() { ::munmap(base_, static_cast<size_t>(ranks_ * each_)); }
-
-at::Tensor ShmWindows::open(Group& group, int64_t count, at::ScalarType type) {
-  check(count > 0, "a window holds something");
-  const auto bytes = count * static_cast<int64_t>(at::elementSize(type));
-  const int64_t each = whole_pages(bytes);
+/// A window of one part for each rank, or of one for all of them; null on all ranks where one cannot have it.
+std::shared_ptr<ShmWindow> make_window(Group& group, int64_t each, bool for_all) {
+  const int parts = for_all ? 1 : group.size();
   std::optional<MemoryFile> file;
-  if (group.rank() == 0) file = file_of(group.size() * each, 0);
+  if (group.rank() == 0) file = file_of(parts * each, 0);
   const std::string address = broadcast_text(group, file ? file->address() : "", 0);
-  if (!file && !address.empty()) file = file_of(address, group.size() * each);
-  std::shared_ptr<ShmWindow> window = map_window(file, each, group.rank(), group.size());
+  if (!file && !address.empty()) file = file_of(address, parts * each);
+  const bool backs = !for_all || group.rank() == 0;
+  std::shared_ptr<ShmWindow> window =
+      map_window(file, each, parts, for_all ? 0 : group.rank() * each, backs ? each : 0);
   at::Tensor all_have = at::full({1}, window ? 1 : 0, at::kLong);  // and rank 0's file stays open until then
   group.all_reduce(all_have, Op::kMin).wait();
-  if (all_have.item<int64_t>() == 0) return at::zeros({count}, type);
-  windows_.push_back(window);
+  return all_have.item<int64_t>() == 1 ? window : nullptr;
+}
+
+int64_t pages_for(int64_t count, at::ScalarType type) {
+  check(count > 0, "a window holds something");
+  return whole_pages(count * static_cast<int64_t>(at::elementSize(type)));
+}
+
+/// A part of a window, which it keeps.
+at::Tensor tensor_in(std::shared_ptr<ShmWindow> window, int part, int64_t count, at::ScalarType type) {
+  std::byte* const at = window->part(part);
   return at::from_blob(
-      window->part(group.rank()), {count}, [window](void*) {}, at::TensorOptions().dtype(type));
+      at, {count}, [window = std::move(window)](void*) {}, at::TensorOptions().dtype(type));
+}
+
+}  // namespace
+
+ShmWindow::~ShmWindow() { ::munmap(base_, static_cast<size_t>(parts_ * each_)); }
+
+at::Tensor ShmWindows::open(Group& group, int64_t count, at::ScalarType type) {
+  const std::shared_ptr<ShmWindow> window = make_window(group, pages_for(count, type), false);
+  if (!window) return at::zeros({count}, type);
+  windows_.push_back(window);
+  return tensor_in(window, group.rank(), count, type);
+}
+
+at::Tensor ShmWindows::open_common(Group& group, int64_t count, at::ScalarType type) {
+  const std::shared_ptr<ShmWindow> window = make_window(group, pages_for(count, type), true);
+  return window ? tensor_in(window, 0, count, type) : at::Tensor();
 }
 
 std::optional<ShmWindows::Place> ShmWindows::find(const at::Tensor& tensor, int rank) const {

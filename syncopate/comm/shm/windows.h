@@ -12,20 +12,20 @@
 
 namespace syncopate::comm {
 
-/// A part for each rank, all alike, that all of them see.
+/// A part for each rank, all alike, or one for all, that all of them see.
 class ShmWindow {
  public:
-  ShmWindow(std::byte* base, int64_t each, int ranks) : base_(base), each_(each), ranks_(ranks) {}
+  ShmWindow(std::byte* base, int64_t each, int parts) : base_(base), each_(each), parts_(parts) {}
   ~ShmWindow();
   ShmWindow(const ShmWindow&) = delete;
   ShmWindow& operator=(const ShmWindow&) = delete;
-  std::byte* part(int rank) const { return base_ + rank * each_; }
+  std::byte* part(int number) const { return base_ + number * each_; }
   int64_t each() const { return each_; }
 
  private:
   std::byte* base_;
   int64_t each_;
-  int ranks_;
+  int parts_;
 };
 
 /// The windows of a group of ranks on one host, for tensors that are summed where they are.
@@ -41,6 +41,9 @@ class ShmWindows {
   /// This rank's part of a new window, as a tensor of zeros that keeps it; plain memory on all ranks where
   /// the system has no more to share. Collective.
   at::Tensor open(Group& group, int64_t count, at::ScalarType type);
+  /// One part for all ranks together, as a tensor of zeros that keeps it; undefined on all ranks where the
+  /// system has no more to share. Collective.
+  static at::Tensor open_common(Group& group, int64_t count, at::ScalarType type);
   /// Nothing where it does not lie in this rank's part of a window.
   std::optional<Place> find(const at::Tensor& tensor, int rank) const;
 

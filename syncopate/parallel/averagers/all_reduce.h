@@ -10,10 +10,12 @@ class AllReduce : public Averager {
  public:
   explicit AllReduce(comm::Group& group) : group_(group) {}
   comm::Pending start(Piece piece) override {
+    if (piece.into.defined()) return group_.sum_into(std::move(piece.into), std::move(piece.tensor));
     return group_.all_reduce(std::move(piece.tensor), comm::Op::kSum);
   }
 
   bool sums_in_place() const override { return true; }
+  bool sums_into() const override { return true; }
 
  private:
   comm::Group& group_;

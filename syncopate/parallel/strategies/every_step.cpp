@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "syncopate/comm/payload.h"
+#include "syncopate/parallel/shared_update.h"
 
 namespace syncopate::parallel {
 
@@ -16,11 +17,18 @@ void keep_gradients_in(comm::Group& group, tensor::FlatParams& params) {
     params.move_grads(group.room(params.size(), params.grads.scalar_type()));
 }
 
+Piece piece_of(const tensor::FlatParams& params, int64_t offset, int64_t size) {
+  Piece piece{params.grads.narrow(0, offset, size), offset};
+  if (params.sums.defined()) piece.into = params.sums.narrow(0, offset, size);
+  return piece;
+}
+
 EveryStep::EveryStep(comm::Group& group, std::unique_ptr<Averager> averager, Options options)
     : group_(group), averager_(std::move(averager)), options_(options) {}
 
 void EveryStep::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
+  if (options_.share && averager_->sums_into()) SharedUpdate::begin(group_, replica);
   if (averager_->sums_in_place()) keep_gradients_in(group_, replica.params);
   averager_->attach(replica);
 }
@@ -34,14 +42,15 @@ Update EveryStep::step(Replica& replica, const StepContext& context) {
   {
     const comm::Carrying carrying(comm::Payload::kGradients);
     if (options_.whole) {
-      averager_->start({params.grads, 0}).wait();
+      averager_->start(piece_of(params, 0, params.size())).wait();
     } else {
       for (const auto& entry : params.entries())
-        averager_->start({params.grad_of(entry), entry.offset}).wait();
+        averager_->start(piece_of(params, entry.offset, entry.size)).wait();
     }
   }
   Update update = replica.apply(context);
-  if (group_.size() > 1) update.touched.emplace();  // other ranks' rows are in the gradient, too
+  // Other ranks' rows are in the gradient, too.
+  if (group_.size() > 1 && !params.sums.defined()) update.touched.emplace();
   return update;
 }
 

@@ -39,7 +39,7 @@ void OneBit::start(Replica& replica) {
                                     [&](const at::Tensor& t) { return params.find(t) == &entries[i]; });
     if (table != tables.end()) {
       tables_.push_back(
-          std::make_unique<RowExchange>(group_, entries[i], table->size(0), table->size(1), false));
+          std::make_unique<RowExchange>(group_, params, entries[i], table->size(0), table->size(1), false));
     } else if (!dense_.empty() && dense_.back().end == entries[i].offset) {
       dense_.back().end = end;
     } else {
@@ -122,7 +122,7 @@ void OneBit::exchange_and_update(Replica& replica, const StepContext& context, d
         .addcmul_(range.of(params.grads), range.of(weights_), (1 - options.beta1) * scale);
     pending.push_back(signs_.start({momentum, range.begin}));
   }
-  for (const auto& table : tables_) table->start(rows_, params);
+  for (const auto& table : tables_) table->start(rows_);
   for (comm::Pending& sum : pending) sum.wait();
 
   const Stopwatch watch;

@@ -13,6 +13,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/comm/completion.h"
 #include "syncopate/comm/payload.h"
+#include "syncopate/parallel/shared_update.h"
 
 namespace syncopate::parallel {
 
@@ -44,6 +45,7 @@ Overlapped::~Overlapped() {
 void Overlapped::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
   params_ = &replica.params;
+  if (options_.share && averager_->sums_into()) SharedUpdate::begin(group_, replica);
   if (averager_->sums_in_place()) keep_gradients_in(group_, replica.params);
   averager_->attach(replica);
   buckets_.clear();
@@ -84,8 +86,8 @@ void Overlapped::build(const std::vector<at::Tensor>& tables) {
     bucket.size = end - bucket.offset;
     open = by_rows == nullptr && static_cast<double>(bucket.size) * bytes_per_element < room * 1024 * 1024;
     if (by_rows != nullptr) {
-      bucket.rows = std::make_unique<RowExchange>(group_, entries[i], by_rows->size(0), by_rows->size(1),
-                                                  averager_->sums_in_place());
+      bucket.rows = std::make_unique<RowExchange>(group_, *params_, entries[i], by_rows->size(0),
+                                                  by_rows->size(1), averager_->sums_in_place());
     }
     if (!open) room = options_.bucket_mib;
   }
@@ -118,9 +120,9 @@ void Overlapped::start_next() {
   ++started_;
   if (trace_ != nullptr) bucket.begin = trace_->now();
   if (bucket.rows) {
-    bucket.rows->start(*averager_, *params_);
+    bucket.rows->start(*averager_);
   } else {
-    bucket.pending = averager_->start({params_->grads.narrow(0, bucket.offset, bucket.size), bucket.offset});
+    bucket.pending = averager_->start(piece_of(*params_, bucket.offset, bucket.size));
   }
 }
 
@@ -139,7 +141,7 @@ Update Overlapped::step(Replica& replica, const StepContext& context) {
     if (trace_ != nullptr) note(i);
   }
   Update update = replica.apply(context);
-  update.touched = std::move(in_use);
+  if (!params_->sums.defined()) update.touched = std::move(in_use);  // else other ranks' rows are elsewhere
   return update;
 }
 

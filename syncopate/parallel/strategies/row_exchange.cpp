@@ -2,14 +2,25 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "syncopate/parallel/shared_update.h"
+
 namespace syncopate::parallel {
 
-RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows,
-                         int64_t width, bool in_place)
-    : group_(group), entry_(&entry), rows_(rows), width_(width) {
+RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams& params,
+                         const tensor::FlatParams::Entry& entry, int64_t rows, int64_t width, bool in_place)
+    : group_(group), params_(params), entry_(&entry), rows_(rows), width_(width) {
   constexpr int64_t kShare = 8;  // of a table: a step seldom reads more, and the memory is there for good
-  if (in_place && group.size() > 1 && entry.parameter.is_cpu() && rows >= kShare)
-    room_ = group.room(rows / kShare * width, entry.parameter.scalar_type());
+  if (!in_place || group.size() == 1 || !entry.parameter.is_cpu() || rows < kShare) return;
+  const auto memory = [&](auto take) {
+    return (group.*take)(rows / kShare * width, entry.parameter.scalar_type());
+  };
+  room_ = memory(&comm::Group::room);
+  if (params.sums.defined()) totals_ = memory(&comm::Group::common);
 }
 
 void RowExchange::announce(const at::Tensor& mine) {
@@ -23,31 +34,71 @@ void RowExchange::announce(const at::Tensor& mine) {
   announced_ = group_.all_reduce(in_use_, comm::Op::kMax);
 }
 
-void RowExchange::start(Averager& averager, const tensor::FlatParams& params) {
+void RowExchange::start(Averager& averager) {
   announced_.wait();
-  table_ = params.grad_of(*entry_).view({rows_, width_});
+  table_ = params_.grad_of(*entry_).view({rows_, width_});
   union_ = in_use_.nonzero().squeeze(1);
   // Past half of the table, packing costs more than it saves. Every rank sees the same union, so all agree.
   if (2 * union_.numel() > rows_) {
     union_ = at::Tensor();
     packed_ = at::Tensor();
-    summed_ = averager.start({params.grad_of(*entry_), entry_->offset});
+    summed_ = averager.start(piece_of(params_, entry_->offset, entry_->size));
     return;
   }
   here_ = union_.to(table_.device());
-  if (room_.defined() && here_.numel() * width_ <= room_.numel()) {
-    packed_ = room_.narrow(0, 0, here_.numel() * width_).view({here_.numel(), width_});
+  const int64_t count = here_.numel() * width_;
+  const bool fits = room_.defined() && count <= room_.numel();
+  const auto front = [&](const at::Tensor& of) {
+    return of.narrow(0, 0, count).view({here_.numel(), width_});
+  };
+  if (fits) {
+    packed_ = front(room_);
     at::index_select_out(packed_, table_, 0, here_);
   } else {
     packed_ = table_.index_select(0, here_);
   }
-  summed_ = averager.start({packed_, entry_->offset, union_});
+  Piece piece{packed_, entry_->offset, union_};
+  if (fits && totals_.defined()) packed_ = piece.into = front(totals_);
+  summed_ = averager.start(std::move(piece));
 }
 
 at::Tensor RowExchange::finish() {
   summed_.wait();
-  if (union_.defined()) table_.index_copy_(0, here_, packed_);
+  if (params_.sums.defined()) {
+    fill_my_part();
+  } else if (union_.defined()) {
+    table_.index_copy_(0, here_, packed_);
+  }
   return union_;
+}
+
+void RowExchange::fill_my_part() {
+  const Part mine = part_of(params_.size(), group_.rank(), group_.size());
+  const int64_t table_begin = entry_->offset, table_end = entry_->offset + entry_->size;
+  const int64_t begin = std::max(mine.begin, table_begin), end = std::min(mine.end, table_end);
+  const auto bytes = static_cast<int64_t>(params_.sums.element_size());
+  auto* const sums = static_cast<std::byte*>(params_.sums.data_ptr());
+  const auto fill = [&](int64_t from, int64_t to, const std::byte* with) {
+    if (from >= to) return;
+    std::byte* const at = sums + from * bytes;
+    const auto size = static_cast<size_t>((to - from) * bytes);
+    with != nullptr ? std::memcpy(at, with, size) : std::memset(at, 0, size);
+  };
+  // What a step before has left there; a table that was summed whole is there already.
+  if (union_.defined() && !filled_.defined()) fill(begin, end, nullptr);
+  const auto each_row = [&](const at::Tensor& rows, const std::byte* packed) {
+    const int64_t* const numbers = rows.data_ptr<int64_t>();
+    for (int64_t i = 0; i < rows.numel(); ++i) {
+      const int64_t row = table_begin + numbers[i] * width_;
+      const int64_t from = std::max(row, begin), to = std::min(row + width_, end);
+      fill(from, to, packed == nullptr ? nullptr : packed + (i * width_ + from - row) * bytes);
+    }
+  };
+  if (union_.defined()) {
+    if (filled_.defined()) each_row(filled_, nullptr);
+    each_row(union_, static_cast<const std::byte*>(packed_.data_ptr()));
+  }
+  filled_ = union_;
 }
 
 at::Tensor rows_read(const Replica& replica, const StepContext& context,

@@ -11,9 +11,10 @@ namespace syncopate::parallel {
 /// result is bit for bit that of exchanging the table whole.
 class RowExchange {
  public:
-  /// `in_place`: the group sums the rows itself, quicker in its own room. Collective then.
-  RowExchange(comm::Group& group, const tensor::FlatParams::Entry& entry, int64_t rows, int64_t width,
-              bool in_place);
+  /// `entry` is one of `params`, which outlive this. `in_place`: the group sums the rows itself, quicker in
+  /// its own room. Collective then.
+  RowExchange(comm::Group& group, const tensor::FlatParams& params, const tensor::FlatParams::Entry& entry,
+              int64_t rows, int64_t width, bool in_place);
 
   const tensor::FlatParams::Entry& entry() const { return *entry_; }
 
@@ -21,19 +22,25 @@ class RowExchange {
   /// pass does.
   void announce(const at::Tensor& mine);
   /// The gradient is in place: starts the sum of the rows in use.
-  void start(Averager& averager, const tensor::FlatParams& params);
-  /// Waits and puts the sums in place; returns the rows that may differ from zero (undefined: any row).
+  void start(Averager& averager);
+  /// Waits and puts the sums in place; returns the rows that may differ from zero (undefined: any row). Of a
+  /// sum that ranks keep together, each puts the part in place that it updates.
   at::Tensor finish();
 
  private:
+  void fill_my_part();
+
   comm::Group& group_;
+  const tensor::FlatParams& params_;
   const tensor::FlatParams::Entry* entry_;
   int64_t rows_, width_;
   at::Tensor room_;    ///< for packed rows, unless there are too many; undefined: each step has its own
+  at::Tensor totals_;  ///< for their sums, where ranks keep them together
   at::Tensor in_use_;  ///< one byte per row; after the announcement the same on every rank
   comm::Pending announced_, summed_;
   at::Tensor table_, packed_;
   at::Tensor union_, here_;  ///< the rows in use, on the host and where the table is
+  at::Tensor filled_;        ///< the rows of the common sum that may differ from zero; undefined: all
 };
 
 /// The rows of a table that this rank's micro-batches of the step read, repeats allowed; undefined: none.

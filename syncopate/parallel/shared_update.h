@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "syncopate/comm/group.h"
+#include "syncopate/parallel/replica.h"
+
+namespace syncopate::parallel {
+
+/// Elements of the flat arrays.
+struct Part {
+  int64_t begin = 0, end = 0;
+};
+
+/// Ranks that share memory keep the parameters and the optimizer's state once, and their gradients' sum once
+/// (FlatParams::sums); each updates a part of them. That is the first stage of ZeRO (Rajbhandari et al., SC
+/// 2020) without anything to send. What comes out is bit for bit what each would have computed alone.
+class SharedUpdate {
+ public:
+  /// From here on `replica.shared` and `params.sums` are set; where memory, device or optimizer does not
+  /// allow it, nothing has changed. Collective; all replicas are alike. `group` must outlive the replica's
+  /// steps.
+  static void begin(comm::Group& group, Replica& replica);
+
+  SharedUpdate(comm::Group& group, int64_t size, at::Tensor squares);
+  /// What this rank updates; its sums are in place before `norm` or `finish`.
+  const Part& mine() const { return mine_; }
+  /// Of the sum, as optim::gradient_norm has it. Collective.
+  double norm(const tensor::FlatParams& params, double scale) const;
+  /// This rank's part is updated; returns when all are. Collective.
+  void finish() const { group_.barrier(); }
+
+ private:
+  comm::Group& group_;
+  Part mine_;
+  at::Tensor squares_;  ///< sums of squares of all blocks, each written by the rank whose it is
+};
+
+/// What one of `ranks` updates of `size`: whole blocks of a norm.
+Part part_of(int64_t size, int rank, int ranks);
+
+}  // namespace syncopate::parallel

@@ -8,7 +8,8 @@ this machine's cores and memory leave of one worker's speed; and beside PyTorch,
 bert-mini, batch 8 a worker, length 128, one thread each, interleaved rounds. `none` is local-sgd that never averages,
 `ddp-apart` ddp whose workers each make the whole update.
 "exchange" is what the worker that waits most waits in a step, for the others too; "of the last" what the one that comes last in a
-step waits: the exchange itself. "slowest's own" is what the slowest of a step does besides: no exchange makes that shorter.
+step waits: the exchange itself. "slowest's own" is what the slowest of a step does besides: no exchange makes that shorter. "CPU" is
+the time of all threads of the worker that spends most in a step.
 """
 import os
 import pathlib
@@ -52,14 +53,14 @@ def main():
             theirs[mode, count].append(run_json(command, peer_environment(core)))
     alone = next((found[each] for each in ours if each[1] == 1), None)
     lines = heading("mode", "workers", "ms a step", "rounds", "times one worker's", "exchange, ms", "of the last, ms",
-                    "slowest's own, ms", "products alone, ms", "optimizer, ms", "PyTorch, ms", "ours / PyTorch")
+                    "slowest's own, ms", "CPU, ms", "products alone, ms", "optimizer, ms", "PyTorch, ms", "ours / PyTorch")
     for each in ours:
         made, key = found[each], "ms_per_iteration"
         peer = theirs.get(each)
         lines.append(row(*each, f"{median_of(made, key):.0f}", " ".join(f"{one[key]:.0f}" for one in made),
                          f"{statistics.median(ratios(made, alone, key)):.2f}" if alone else "",
                          f"{median_of(made, 'exchange_ms'):.1f}", f"{median_of(made, 'exchange_of_the_last_ms'):.1f}",
-                         f"{median_of(made, 'slowest_own_ms'):.0f}",
+                         f"{median_of(made, 'slowest_own_ms'):.0f}", f"{median_of(made, 'cpu_ms'):.0f}",
                          f"{median_of(made, 'products_ms'):.0f}", f"{median_of(made, 'optimizer_ms'):.1f}",
                          f"{median_of(peer, key):.0f}" if peer else "",
                          f"**{statistics.median(ratios(made, peer, key)):.2f}**" if peer else ""))

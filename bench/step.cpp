@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -112,6 +113,13 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// Of all threads of this process.
+double cpu_seconds() {
+  struct timespec spent {};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
+}
+
 /// Milliseconds of a step's large matrix products, forward and backward, measured by themselves.
 double products_ms(const Options& options, const nn::BertConfig& config, tensor::Precision precision) {
   const auto cost = [precision](int64_t rows, int64_t in, int64_t out) {
@@ -186,12 +194,14 @@ int work(const Options& options) {
   assembly.strategy().start(assembly.replica());
   parallel::StepRunner runner(assembly.replica(), assembly.engine(), assembly.strategy(), assembly.mesh());
   std::vector<double> times, applies, waits;
+  double cpu_before = cpu_seconds();
   for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const tensor::Batch batch = random_batch(options, mix_key(7, group.rank(), step));
     const comm::Meter before = group.meter();
     const Stopwatch watch;
     const auto made =
         runner.step({&batch, 1}, {.step = step, .lr = 2e-5, .noise_key = mix(static_cast<uint64_t>(step))});
+    if (step + 1 == options.warmup) cpu_before = cpu_seconds();
     if (step < options.warmup) continue;
     times.push_back(watch.seconds());
     applies.push_back(made.update.apply_seconds);
@@ -199,7 +209,8 @@ int work(const Options& options) {
   }
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
-  at::Tensor worst = at::zeros({4}, at::kDouble);
+  const double cpu = (cpu_seconds() - cpu_before) / static_cast<double>(options.steps);
+  at::Tensor worst = at::zeros({5}, at::kDouble);
   // Where workers talk now and then, a median would leave out just what that costs; the peer does the same.
   const bool rarely = options.mode == "local-sgd" || options.mode == "diloco";
   const auto typical = [&](const std::vector<double>& values) {
@@ -209,6 +220,7 @@ int work(const Options& options) {
   worst[1] = static_cast<double>(usage.ru_maxrss) / 1024;
   worst[2] = 1e3 * typical(applies);
   worst[3] = 1e3 * typical(waits);
+  worst[4] = 1e3 * cpu;
   group.all_reduce(worst, comm::Op::kMax).wait();
   // Step by step: who comes last waits for nobody, only for the exchange itself.
   const auto of_steps = [&](const std::vector<double>& values, comm::Op op) {
@@ -240,6 +252,7 @@ int work(const Options& options) {
         {"exchange_ms", wait},
         {"exchange_of_the_last_ms", least},
         {"slowest_own_ms", slowest},
+        {"cpu_ms", worst[4].item<double>()},
         {"other_ms", ms - products - apply - wait},
         {"compute", compute.sentence()}};
     fmt::print("{}\n", result.dump());

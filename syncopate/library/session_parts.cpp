@@ -145,9 +145,10 @@ void require_trainable(const nn::Model& model) {
 void describe(const parallel::StrategyOptions& options, std::string& text) {
   const auto& [rounds, first, moments] = options.local;
   text += fmt::format("the strategy {}\n", options.name);
-  text += fmt::format("strategy options whole {}, bucket_mib {} and {}, sparse_rows {}, overlap {}\n",
-                      options.whole, options.buckets.bucket_mib, options.buckets.first_bucket_mib,
-                      options.buckets.sparse_rows, options.buckets.overlap);
+  text +=
+      fmt::format("strategy options whole {}, share {}, bucket_mib {} and {}, sparse_rows {}, overlap {}\n",
+                  options.whole, options.share, options.buckets.bucket_mib, options.buckets.first_bucket_mib,
+                  options.buckets.sparse_rows, options.buckets.overlap);
   text += fmt::format("local steps: every {}, fragments {}, delay {}, first {}, moments {}\n", rounds.every,
                       rounds.fragments, rounds.delay, first, static_cast<int>(moments));
   text += fmt::format("outer lr {}, momentum {}, nesterov {}, mixing {}\n", options.outer.outer.lr,

@@ -29,8 +29,8 @@ Failure hung(int rank, const Status& status, double seconds) {
 
 std::string fell_silent(int rank, const Status& status, std::chrono::milliseconds timeout) {
   return fmt::format(
-      "{} has not answered for {:g} s during {}: it was stopped, or cannot be reached; the run waits for up to "
-      "{:g} s",
+      "{} has not answered for {:g} s during {}: it was stopped, or cannot be reached; the run waits for up "
+      "to {:g} s",
       name_of(rank), std::chrono::duration<double>(kSilence).count(), status.text(),
       std::chrono::duration<double>(timeout).count());
 }

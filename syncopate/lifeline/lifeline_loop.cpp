@@ -165,7 +165,7 @@ void Lifeline::Loop::run() {
     ::poll(watched, 2, static_cast<int>(beat_.count()));
     lock.lock();
     const Clock::time_point now = Clock::now();
-    if (now - last > 5 * beat_) heard += now - last;  // we stood still ourselves
+    if (now - last > standstill(beat_)) heard += now - last;  // we stood still ourselves
     last = now;
     uint64_t ignored = 0;
     (void)!::read(wake_.fd(), &ignored, sizeof ignored);

@@ -12,6 +12,10 @@ std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout) {
   return std::clamp(timeout / 20, std::chrono::milliseconds(20), std::chrono::milliseconds(500));
 }
 
+std::chrono::milliseconds standstill(std::chrono::milliseconds beat) {
+  return std::min(5 * beat, kSilence / 2);
+}
+
 std::string Introduction::worker_proof(const std::string& key) const {
   return prove(key, fmt::format("worker {} {} {} {}", of_server, of_worker, rank, size));
 }

@@ -15,6 +15,9 @@ inline constexpr const char* kAllJoined = "lifeline/all";
 
 /// Often enough that silence shows well within the timeout.
 std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout);
+/// Who did nothing for longer, though it wakes with every beat, stood still itself, perhaps with the whole
+/// machine: others' silence then says nothing.
+std::chrono::milliseconds standstill(std::chrono::milliseconds beat);
 
 /// Who shows that it knows the key: each side proves it for the other's random number.
 struct Introduction {

@@ -97,7 +97,7 @@ class LifelineServer::Loop {
       ::poll(watched.data(), watched.size(), static_cast<int>(beat_.count()));
       const std::lock_guard lock(mutex_);
       const Clock::time_point now = Clock::now();
-      if (now - last > 5 * beat_) roster_.excuse(now - last);
+      if (now - last > standstill(beat_)) roster_.excuse(now - last);
       last = now;
       uint64_t ignored = 0;
       (void)!::read(wake_.fd(), &ignored, sizeof ignored);

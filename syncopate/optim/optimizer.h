@@ -30,11 +30,6 @@ class Optimizer {
   /// One update with `grads * grad_scale` as the gradient. The scale carries 1/count and clipping, so that
   /// neither costs a pass of its own.
   virtual void step(tensor::FlatParams& params, double lr, double grad_scale) = 0;
-  /// Whether `step_part` can be called.
-  virtual bool updates_parts(const tensor::FlatParams& /*params*/) const { return false; }
-  /// What `step` does to elements begin..end-1: ranks that keep one copy of the parameters share a step out.
-  virtual void step_part(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin,
-                         int64_t end);
   /// The same where a device can do it all: the gradient is clipped to norm `limit` (0: it is not) without
   /// the host knowing its norm before. Returns the norm of the scaled gradient, 0 where nothing is clipped;
   /// if it is no number, nothing was updated. Nothing: it cannot, nothing was done.
@@ -42,6 +37,12 @@ class Optimizer {
                                              double /*grad_scale*/, double /*limit*/) {
     return std::nullopt;
   }
+  /// Whether `step_part` can be called: the gradient is read from `params.summed()`, element by element, and
+  /// the tensors of `state` are those that are used, also once they lie elsewhere.
+  virtual bool updates_parts(const tensor::FlatParams& /*params*/) const { return false; }
+  /// What `step` does to elements begin..end-1: ranks that keep one copy of the parameters share a step out.
+  virtual void step_part(tensor::FlatParams& params, double lr, double grad_scale, int64_t begin,
+                         int64_t end);
   /// What a checkpoint must hold beside the parameters, to be written into in place when resuming.
   virtual std::vector<tensor::NamedTensor> state() const = 0;
   virtual int64_t steps_done() const = 0;

@@ -37,8 +37,9 @@ class Averager {
   virtual comm::Pending start(Piece piece) = 0;
   /// Whether the group itself sums the pieces, where they are: quicker in its own room (comm::Group::room).
   virtual bool sums_in_place() const { return false; }
-  /// Whether a piece's sum may come into common memory.
-  virtual bool sums_into() const { return false; }
+  /// Whether sums may come into common memory, so that ranks that share memory share the update
+  /// (SharedUpdate).
+  virtual bool sums_into_common() const { return false; }
   /// What a checkpoint must hold. After `attach`.
   virtual std::vector<StateTensor> state() { return {}; }
 };

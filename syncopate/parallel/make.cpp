@@ -114,27 +114,27 @@ MadeStrategy make_common_steps(const Place& place, const MakeInner& make_inner) 
   const CompressionOptions& compression = place.options.compression;
   const bool one_bit_adam = !compression.own && compression.one_bit_adam &&
                             find_compression(compression.codec).make == make_by_signs;
-  if (!one_bit_adam)
-    return in_step(make_inner(looked_at(place, make_averager(compression, place.group, Averaged::kGradients)),
-                              place.options.share));
-  // Later each rank has moments of its own.
+  if (!one_bit_adam) {
+    AveragerPtr averager = place.options.share && !compresses(compression)
+                               ? std::make_unique<AllReduce>(place.group, true)
+                               : make_averager(compression, place.group, Averaged::kGradients);
+    return in_step(make_inner(looked_at(place, std::move(averager))));
+  }
   return in_step(std::make_unique<OneBit>(
-      place.group, make_inner(std::make_unique<AllReduce>(place.group), false),
+      place.group, make_inner(std::make_unique<AllReduce>(place.group)),
       OneBit::Options{.warmup = compression.warmup, .error_feedback = keeps_errors(compression)}));
 }
 
 MadeStrategy make_all_reduce(const Place& place) {
-  return make_common_steps(place, [&](AveragerPtr averager, bool share) {
+  return make_common_steps(place, [&](AveragerPtr averager) {
     return std::make_unique<EveryStep>(place.group, std::move(averager),
-                                       EveryStep::Options{.whole = place.options.whole, .share = share});
+                                       EveryStep::Options{.whole = place.options.whole});
   });
 }
 
 MadeStrategy make_ddp(const Place& place) {
-  return make_common_steps(place, [&](AveragerPtr averager, bool share) {
-    Overlapped::Options options = place.options.buckets;
-    options.share = share;
-    return std::make_unique<Overlapped>(place.group, std::move(averager), options);
+  return make_common_steps(place, [&](AveragerPtr averager) {
+    return std::make_unique<Overlapped>(place.group, std::move(averager), place.options.buckets);
   });
 }
 

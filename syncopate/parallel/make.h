@@ -37,8 +37,8 @@ struct StrategyOptions {
   CompressionOptions compression{};
   bool whole = false;  ///< gather-scatter, all-reduce: one call over all gradients
   /// all-reduce, ddp, data-parallel without a codec, where ranks share memory: they keep one set of
-  /// parameters and moments and share the update out (SharedUpdate). Only where nobody else writes to
-  /// parameters: what one rank writes, all have.
+  /// parameters and moments and share the update (SharedUpdate). Only where nobody else writes to parameters:
+  /// what one rank writes, all have, also after training. A parameter's grad stays this rank's own.
   bool share = false;
   Overlapped::Options buckets{};    ///< ddp, data-parallel, and local-sgd before its first local step
   LocalSteps::Options local{};      ///< local-sgd, diloco

@@ -27,7 +27,7 @@ class NoiseScale::Looking : public Averager {
     return inner_->start(std::move(piece));
   }
   bool sums_in_place() const override { return inner_->sums_in_place(); }
-  bool sums_into() const override { return inner_->sums_into(); }
+  bool sums_into_common() const override { return inner_->sums_into_common(); }
   std::vector<StateTensor> state() override { return inner_->state(); }
 
  private:

@@ -49,11 +49,12 @@ Replica::Scaled Replica::scaled(double count) const {
   const bool need_norm = clip > 0 || loss_scale != nullptr;
   double norm = 0, waited = 0;
   if (need_norm) {
-    if (!shared) norm = optim::gradient_norm(params.grads, scale);
+    const SharedUpdate::Norm mine =
+        shared ? shared->norm(*this, scale)
+               : SharedUpdate::Norm{.value = optim::gradient_norm(params.grads, scale)};
     const Stopwatch watch;
-    if (shared) norm = shared->norm(params, scale);
-    norm = whole_norm(norm);
-    waited = watch.seconds();
+    norm = whole_norm(mine.value);
+    waited = mine.waited + watch.seconds();
   }
   const Update update = judge(norm);
   if (update.skipped) return {.update = update, .scale = std::nullopt, .waited = waited};
@@ -79,10 +80,7 @@ Update Replica::apply(const StepContext& context) const {
   }
   auto [update, scale, waited] = scaled(context.count);
   if (scale && shared) {
-    optimizer.step_part(params, context.lr, *scale, shared->mine().begin, shared->mine().end);
-    const Stopwatch others;
-    shared->finish();
-    waited += others.seconds();
+    waited += shared->step(*this, context.lr, *scale);
   } else if (scale) {
     optimizer.step(params, context.lr, *scale);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "syncopate/base/clock.h"
 #include "syncopate/optim/clip.h"
 
 namespace syncopate::parallel {
@@ -42,11 +43,24 @@ void SharedUpdate::begin(comm::Group& group, Replica& replica) {
   replica.shared = std::make_shared<SharedUpdate>(group, params.size(), std::move(squares));
 }
 
-double SharedUpdate::norm(const tensor::FlatParams& params, double scale) const {
-  double* const squares = squares_.data_ptr<double>();
-  optim::squares_of_blocks(params.sums, mine_.begin / kNormBlock, optim::norm_blocks(mine_.end), squares);
+double SharedUpdate::meet(Trace* trace, const char* what) const {
+  const Trace::Span span(trace, Trace::Lane::kCompute, what);
+  const Stopwatch watch;
   group_.barrier();
-  return optim::norm_of_blocks(squares, squares_.numel(), scale);
+  return watch.seconds();
+}
+
+SharedUpdate::Norm SharedUpdate::norm(const Replica& replica, double scale) const {
+  double* const squares = squares_.data_ptr<double>();
+  optim::squares_of_blocks(replica.params.sums, mine_.begin / kNormBlock, optim::norm_blocks(mine_.end),
+                           squares);
+  const double waited = meet(replica.trace, "wait for the norm");
+  return {.value = optim::norm_of_blocks(squares, squares_.numel(), scale), .waited = waited};
+}
+
+double SharedUpdate::step(const Replica& replica, double lr, double scale) const {
+  replica.optimizer.step_part(replica.params, lr, scale, mine_.begin, mine_.end);
+  return meet(replica.trace, "wait for the other parts");
 }
 
 }  // namespace syncopate::parallel

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
 
 #include "syncopate/comm/group.h"
 #include "syncopate/parallel/replica.h"
@@ -14,6 +13,9 @@ namespace syncopate::parallel {
 struct Part {
   int64_t begin = 0, end = 0;
 };
+
+/// What one of `ranks` updates of `size`: whole blocks of a norm.
+Part part_of(int64_t size, int rank, int ranks);
 
 /// Ranks that share memory keep the parameters and the optimizer's state once, and their gradients' sum once
 /// (FlatParams::sums); each updates a part of them. That is the first stage of ZeRO (Rajbhandari et al., SC
@@ -26,20 +28,22 @@ class SharedUpdate {
   static void begin(comm::Group& group, Replica& replica);
 
   SharedUpdate(comm::Group& group, int64_t size, at::Tensor squares);
-  /// What this rank updates; its sums are in place before `norm` or `finish`.
-  const Part& mine() const { return mine_; }
-  /// Of the sum, as optim::gradient_norm has it. Collective.
-  double norm(const tensor::FlatParams& params, double scale) const;
-  /// This rank's part is updated; returns when all are. Collective.
-  void finish() const { group_.barrier(); }
+
+  // Collective; what this rank updates of the sum is in place (part_of).
+  struct Norm {
+    double value = 0, waited = 0;  ///< `waited` for the others, in seconds
+  };
+  /// Of the sum, as optim::gradient_norm has it.
+  Norm norm(const Replica& replica, double scale) const;
+  /// Updates this rank's part and returns when all parts are updated: the seconds that it waited.
+  double step(const Replica& replica, double lr, double scale) const;
 
  private:
+  double meet(Trace* trace, const char* what) const;
+
   comm::Group& group_;
   Part mine_;
   at::Tensor squares_;  ///< sums of squares of all blocks, each written by the rank whose it is
 };
-
-/// What one of `ranks` updates of `size`: whole blocks of a norm.
-Part part_of(int64_t size, int rank, int ranks);
 
 }  // namespace syncopate::parallel

@@ -50,9 +50,7 @@ double part_of_update(const spec::RunSpec& spec, const Scene& scene, const std::
   const auto seat = [&](int rank) { return scene.seats[static_cast<size_t>(rank)]; };
   const bool one_host = std::all_of(replicas.begin(), replicas.end(),
                                     [&](int rank) { return seat(rank) == seat(replicas.front()); });
-  const bool one_memory = spec::strategy_info(spec.strategy.name).in_one_process ||
-                          spec.comm.backend == "auto" || spec.comm.backend == "shm";
-  return one_host && one_memory && spec::shares_update(spec) ? 1 / static_cast<double>(replicas.size()) : 1;
+  return one_host && spec::shares_update(spec) ? 1 / static_cast<double>(replicas.size()) : 1;
 }
 
 std::vector<RankTime> times_of(const spec::RunSpec& spec, const Scene& scene, double batch) {

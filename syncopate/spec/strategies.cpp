@@ -183,7 +183,12 @@ std::string missing_to_share_update(const RunSpec& spec) {
   if (spec.compute.device != "cpu") return "--device cpu";
   if (codec_info(spec.codec.name).packing != Packing::kNone) return "gradients as they are (--codec none)";
   if (optimizer_info(spec.optim.name).whole_tensors) return "--optimizer adamw or sgd";
-  return "";
+  const std::string& backend = spec.comm.backend;
+  // Of replicas in stages those of one stage may sit on one host, whatever joins the hosts.
+  const bool one_memory = backend == "auto" || backend == "shm" ||
+                          (backend == "shm+gloo" && spec.pipeline.stages > 1) ||
+                          strategy_info(spec.strategy.name).in_one_process;
+  return one_memory ? "" : "workers that share memory (--backend auto or shm)";
 }
 
 bool shares_update(const RunSpec& spec) {

@@ -635,6 +635,24 @@ TEST_P(ComparesCalls, RejectsMismatchedCalls) {
   }
 }
 
+TEST(Shm, ASumIntoCommonMemoryIsNoAllReduce) {
+  for (const bool alike : {true, false}) {
+    const auto body = [&](Group& group) {
+      const at::Tensor room = group.room(9'000, at::kFloat), total = group.common(9'000, at::kFloat);
+      if (alike || group.rank() == 0) {
+        group.sum_into(total, room).wait();
+      } else {
+        group.all_reduce(room, Op::kSum).wait();
+      }
+    };
+    if (alike) {
+      EXPECT_NO_THROW(run_shm_ranks(2, body));
+    } else {
+      EXPECT_THROW(run_shm_ranks(2, body), CommError);
+    }
+  }
+}
+
 TEST(Shm, TensorsAtDifferentPlacesOfTheRoomAreAnErrorThatEndsTheGroup) {
   for (const int64_t place : {int64_t{0}, int64_t{64}, int64_t{-1}}) {
     const auto body = [&](Group& group) {

@@ -25,6 +25,17 @@ class Families : public testing::Test {
     return spec;
   }
 
+  static void expect_shared_equal(const spec::RunSpec& spec, const FamilyTrace& apart) {
+    FamilyRun together = with_workers(spec, 2, "ddp");
+    together.spec.strategy.share_update = true;
+    const FamilyTrace trace = train(together);
+    EXPECT_TRUE(trace.shared);
+    EXPECT_FALSE(apart.shared);
+    EXPECT_EQ(trace.losses, apart.losses);
+    EXPECT_TRUE(at::equal(trace.parameters[1], apart.parameters[1]));
+    EXPECT_EQ(trace.eval.loss, apart.eval.loss);
+  }
+
   /// The run with two and three workers is that of one, whose trace this returns.
   static FamilyTrace expect_workers_equal(const spec::RunSpec& spec, double loss_bound,
                                           double parameter_bound) {
@@ -42,6 +53,7 @@ class Families : public testing::Test {
       EXPECT_EQ(one.eval.confusion, many.eval.confusion) << name;
       for (const auto& [measure, value] : one.eval.measures)
         EXPECT_NEAR(value, many.eval.measures.at(measure), 1e-5 * value) << name << " " << measure;
+      if (workers == 2) expect_shared_equal(spec, many);
     }
     return one;
   }

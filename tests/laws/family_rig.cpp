@@ -108,6 +108,7 @@ void train_rank(const FamilyRun& run, std::unique_ptr<comm::Group> mine, FamilyT
   assembly.collect_model();
   if (rank > 0) return;
   trace.start_hash = result.start_hash;
+  trace.shared = assembly.replica().shared != nullptr;
   trace.whole = joined(setup.model->parameters());
   if (trace.buffers[at].defined()) trace.whole = at::cat({trace.whole, joined(setup.model->buffers())});
   if (result.eval) trace.eval = *result.eval;
@@ -127,6 +128,7 @@ spec::RunSpec small_spec(const std::string& task, const std::string& data) {
     spec.task.text = "text";
     spec.task.label = "label";
   }
+  spec.strategy.share_update = false;  // else all replicas are equal because they are one
   spec.model.vocab_size = 300;
   spec.model.dropout = 0.1;
   spec.train.global_batch = 11;  // no multiple of two or three

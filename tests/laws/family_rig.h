@@ -31,6 +31,7 @@ struct FamilyRun {
 struct FamilyTrace {
   std::vector<double> losses;          ///< global mean, by step
   std::vector<at::Tensor> parameters;  ///< flat, by rank
+  bool shared = false;                 ///< the ranks share the update
   std::vector<at::Tensor> buffers;     ///< all in one, by rank; empty where the model has none
   at::Tensor whole{};                  ///< rank 0's model as it would be saved, buffers too
   std::string start_hash{};

@@ -103,8 +103,11 @@ TEST_P(Law, DdpMatchesAllReduceBitForBit) {
   shared.share = true;
   for (const std::string strategy : {"all-reduce", "ddp"}) {
     shared.strategy.name = strategy;
-    expect_same_bits(reference, train(shared));
+    const Trace trace = train(shared);
+    EXPECT_TRUE(trace.shared);
+    expect_same_bits(reference, trace);
   }
+  EXPECT_FALSE(reference.shared);
   Rig foil = shared;
   foil.dropout = 0.11;
   EXPECT_NE(reference.losses, train(foil).losses);
@@ -153,7 +156,9 @@ TEST_P(Law, ResumesBitForBit) {
     train(first);  // again, for a checkpoint of step 17
     Rig shared = second;
     shared.share = true;
-    EXPECT_EQ(train(shared).losses, after.losses) << "whether ranks share the update is not in a checkpoint";
+    const Trace together = train(shared);
+    EXPECT_TRUE(together.shared);
+    EXPECT_EQ(together.losses, after.losses) << "whether ranks share the update is not in a checkpoint";
     shared = first;
     shared.share = true;
     train(shared);

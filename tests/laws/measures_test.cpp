@@ -61,6 +61,8 @@ TEST(Measures, NoiseScaleIsThatOfTheGradientsHoweverTheyTravel) {
   clipped.optim.clip = 0;
   const Trace unknown = train(clipped);
   EXPECT_GT(unknown.noise_scale, 0);
+  clipped.share = true;  // then the sum is not where the gradients are
+  EXPECT_EQ(train(clipped).noise_scale, unknown.noise_scale);
   rig.seed = 4;
   EXPECT_NE(train(rig).noise_scale, whole.noise_scale);
 }

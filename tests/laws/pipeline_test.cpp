@@ -125,6 +125,14 @@ TEST_F(Pipeline, ReplicasOfStagesAreOneWorker) {
     EXPECT_LT(difference(one.whole, many.whole), 1e-5) << strategy;
     EXPECT_TRUE(at::equal(many.parameters[0], many.parameters[2])) << "replicas of the first stage";
   }
+  FamilyRun together = staged(spec, 2, 2, "ddp");  // the replicas of a stage, in one memory
+  const FamilyTrace apart = train(together);
+  together.spec.strategy.share_update = true;
+  const FamilyTrace shared = train(together);
+  EXPECT_TRUE(shared.shared);
+  EXPECT_FALSE(apart.shared);
+  EXPECT_EQ(shared.losses, apart.losses);
+  EXPECT_TRUE(at::equal(shared.whole, apart.whole));
   FamilyRun crossed = staged(spec, 2, 2);
   crossed.spec.pipeline.layout = "3,0/1,2";
   const FamilyTrace other = train(crossed);

@@ -257,6 +257,7 @@ void train_rank(const Rig& rig, std::unique_ptr<comm::Group> mine, Trace& trace,
   trace.ended[rank] = result.ended;
   trace.steps[rank] = result.steps;
   if (group.rank() > 0) return;
+  trace.shared = assembly.replica().shared != nullptr;
   trace.shares = result.shares;
   trace.start_hash = result.start_hash;
   trace.updates = result.updates;

@@ -61,6 +61,7 @@ struct Rig {
 struct Trace {
   std::vector<double> losses;                     ///< global mean, by step
   std::vector<at::Tensor> parameters;             ///< flat, by rank
+  bool shared = false;                            ///< the ranks share the update
   std::vector<std::vector<double>> own_losses{};  ///< by rank and step; not a number without examples
   std::vector<double> bytes{};                    ///< sent by rank 0, by step
   double accuracy = 0;

@@ -52,6 +52,19 @@ TEST(Traffic, StrategiesSendWhatIsPredicted) {
     expect_sent(strategy, "none", 0.001);
 }
 
+TEST(Traffic, SumsInCommonMemorySendWhatSumsInPlaceSend) {
+  for (const char* strategy : {"all-reduce", "ddp"}) {
+    Rig rig = coded_rig(strategy, "none");
+    const Trace apart = train(rig);
+    rig.share = true;
+    const Trace together = train(rig);
+    EXPECT_TRUE(together.shared);
+    EXPECT_EQ(together.bytes, apart.bytes) << strategy;
+    rig.workers = 3;
+    EXPECT_NE(train(rig).bytes, apart.bytes) << strategy;
+  }
+}
+
 TEST(Traffic, CodecsSendWhatIsPredicted) {
   for (const char* codec : {"fp16", "bf16", "int8", "int4", "top-k", "random-k"})
     expect_sent("all-reduce", codec, 0.01);

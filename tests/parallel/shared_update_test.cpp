@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ struct Outcome {
   at::Tensor values;
   std::vector<at::Tensor> state;
   double norm = 0;
+  int64_t skipped = 0;
   bool shared = false;
   std::vector<const void*> memory;  ///< where each rank has its parameters
 };
@@ -61,7 +63,8 @@ struct Asked {
   double clip = 1;
   std::string strategy = "all-reduce";
   double rate = 1e-2;
-  bool processes = false;  ///< memory as ranks in several processes share it
+  bool overflow = false;         ///< a rank's second gradient, with a loss scale
+  std::string over = "threads";  ///< or "shm", as ranks in several processes share memory, or "gloo"
 };
 
 /// What the last rank has after three steps.
@@ -72,6 +75,8 @@ Outcome three_steps(const Asked& asked) {
     const MadeStrategy made = make_strategy({.name = asked.strategy, .share = asked.share}, group);
     SmallReplica mine(make_model(static_cast<uint64_t>(group.rank())), asked.optimizer);
     mine.replica.clip = asked.clip;
+    optim::LossScale scale(8);
+    if (asked.overflow) mine.replica.loss_scale = &scale;
     made.strategy->start(mine.replica);
     for (int64_t step = 0; step < 3; ++step) {
       const std::vector<tensor::RowUse> rows{{mine.model->row_tables().at(0), rows_of(step, group.rank())}};
@@ -79,6 +84,8 @@ Outcome three_steps(const Asked& asked) {
       made.strategy->before_backward(mine.replica, mine.context, true);
       mine.set_gradient(10 * step + group.rank());
       keep_rows(mine.params, rows.front());
+      if (asked.overflow && step == 1 && group.rank() == 0)
+        mine.params.grads[0] = std::numeric_limits<float>::infinity();
       mine.step(*made.strategy);
     }
     const std::lock_guard lock(mutex);
@@ -87,9 +94,16 @@ Outcome three_steps(const Asked& asked) {
     outcome.values = mine.params.values.clone();
     for (const auto& named : mine.optimizer->state()) outcome.state.push_back(named.tensor.clone());
     outcome.norm = mine.last.gradient_norm;
+    outcome.skipped = scale.skipped();
     outcome.shared = mine.replica.shared != nullptr;
   };
-  asked.processes ? run_shm_ranks(asked.ranks, body, kPatience) : run_ranks(asked.ranks, body, kPatience);
+  if (asked.over == "shm") {
+    run_shm_ranks(asked.ranks, body, kPatience);
+  } else if (asked.over == "gloo") {
+    test::run_gloo_ranks(asked.ranks, body, kPatience);
+  } else {
+    run_ranks(asked.ranks, body, kPatience);
+  }
   return outcome;
 }
 
@@ -111,10 +125,10 @@ TEST(SharedUpdate, MakesTheUpdateOfRanksThatKeepTheirOwnBitForBit) {
       EXPECT_FALSE(apart.shared);
       asked.share = true;
       for (const std::string strategy : {"all-reduce", "ddp"}) {
-        for (const bool processes : {false, true}) {
-          SCOPED_TRACE(optimizer + " " + strategy + (processes ? " between processes" : " between threads"));
+        for (const std::string over : {"threads", "shm"}) {
+          SCOPED_TRACE(optimizer + " " + strategy + " over " + over);
           asked.strategy = strategy;
-          asked.processes = processes;
+          asked.over = over;
           const Outcome together = three_steps(asked);
           EXPECT_TRUE(together.shared);
           expect_same(apart, together);
@@ -142,6 +156,23 @@ TEST(SharedUpdate, OptimizersThatLookAtWholeTensorsKeepTheirOwn) {
     EXPECT_FALSE(outcome.shared) << optimizer;
     asked.share = false;
     expect_same(three_steps(asked), outcome);
+  }
+}
+
+TEST(SharedUpdate, RanksWithoutCommonMemoryKeepTheirOwn) {
+  const Outcome outcome = three_steps({.over = "gloo"});
+  EXPECT_FALSE(outcome.shared);
+  expect_same(three_steps({}), outcome);
+}
+
+TEST(SharedUpdate, AGradientThatOverflowsIsSkippedByAll) {
+  for (const std::string over : {"threads", "shm"}) {
+    const Outcome together = three_steps({.ranks = 3, .overflow = true, .over = over});
+    EXPECT_TRUE(together.shared);
+    EXPECT_EQ(together.skipped, 1);
+    const Outcome apart = three_steps({.ranks = 3, .share = false, .overflow = true, .over = over});
+    expect_same(apart, together);
+    EXPECT_FALSE(at::equal(three_steps({.ranks = 3}).values, together.values));
   }
 }
 

@@ -37,6 +37,26 @@ TEST(Effect, SettingsOfAnotherStrategyAreRefusedWithTheirOwner) {
             std::string::npos);
 }
 
+TEST(Effect, AnUpdateIsSharedByWorkersThatShareMemory) {
+  const std::string share = "strategy.share_update=true", ddp = "strategy=ddp";
+  EXPECT_EQ(complaint({ddp, share, "workers=2"}), "");
+  EXPECT_EQ(complaint({ddp, share, "workers=2", "comm.backend=shm"}), "");
+  EXPECT_EQ(complaint({"strategy=data-parallel", share, "workers=2"}), "");
+  const std::pair<std::string, std::string> unmet[] = {{"comm.backend=gloo", "--backend auto or shm"},
+                                                       {"comm.backend=shm+gloo", "--backend auto or shm"},
+                                                       {"codec=int8", "--codec none"},
+                                                       {"optimizer=lamb", "--optimizer adamw or sgd"},
+                                                       {"device=cuda", "--device cpu"},
+                                                       {"workers=1", "two or more workers"}};
+  for (const auto& [setting, needed] : unmet) {
+    const std::string told = complaint({ddp, share, "workers=2", setting});
+    EXPECT_NE(told.find("strategy.share_update has no effect"), std::string::npos) << setting << ": " << told;
+    EXPECT_NE(told.find(needed), std::string::npos) << setting << ": " << told;
+  }
+  EXPECT_NE(complaint({"strategy=local-sgd", share, "workers=2"}).find("a setting of all-reduce, ddp"),
+            std::string::npos);
+}
+
 TEST(Effect, TheDefaultGivenCountsAsGiven) {
   RunSpec spec;
   EXPECT_EQ(spec.strategy.every, 8);

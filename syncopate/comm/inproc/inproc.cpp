@@ -59,9 +59,10 @@ class InProcessGroup : public Group {
   }
 
   at::Tensor common(int64_t count, at::ScalarType type) override {
-    const at::Tensor memory = at::zeros({count}, type);
+    const at::Tensor memory = at::zeros({1}, type).expand({count});  // which is not there yet
     meet({"common", static_cast<int>(type), memory, {}}, [](std::vector<Contribution>& contributions) {
-      for (Contribution& each : contributions) each.tensor.set_data(contributions.front().tensor);
+      const at::Tensor all = at::zeros_like(contributions.front().tensor, at::MemoryFormat::Contiguous);
+      for (Contribution& each : contributions) each.tensor.set_data(all);
     }).wait();
     return memory;
   }

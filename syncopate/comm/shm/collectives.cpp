@@ -149,8 +149,9 @@ bool ShmCollectives::pays_in_place(const at::Tensor& tensor) { return size_of(te
 void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWindows::Place& place, Op op,
                                          const at::Tensor& total, const Await& await) {
   const int rank = region_->rank(), ranks = region_->size();
-  const Deed deed{Kind::kAllReduce, static_cast<int>(op), size_of(tensor), tensor.scalar_type(),
-                  place.number};
+  constexpr int kInto = 1 << 8;
+  const int detail = static_cast<int>(op) + (total.defined() ? kInto : 0);
+  const Deed deed{Kind::kAllReduce, detail, size_of(tensor), tensor.scalar_type(), place.number};
   const int64_t piece = publish(deed, await, [](int64_t) {});
   await_published(piece, deed, await);
   const Slice own = slice_of(deed.bytes, rank, ranks);

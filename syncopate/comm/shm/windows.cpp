@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "syncopate/base/error.h"
 #include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/shm/memory_file.h"
@@ -10,15 +12,16 @@
 namespace syncopate::comm {
 namespace {
 
-/// Null where this rank cannot have it. `backed` of it are there for sure.
-std::shared_ptr<ShmWindow> map_window(const std::optional<MemoryFile>& file, int64_t each, int parts,
-                                      int64_t from, int64_t backed) {
-  if (!file) return nullptr;
+/// Null where this rank cannot have it, or what it makes sure of: each rank of an equal share, so that the
+/// pages lie near their most frequent user.
+std::shared_ptr<ShmWindow> map_window(const MemoryFile& file, int64_t each, int parts, const Group& group) {
+  const int64_t bytes = each * parts;
+  const auto border = [&](int rank) { return rank * whole_pages(bytes / group.size()); };
+  const int64_t from = std::min(border(group.rank()), bytes), to = std::min(border(group.rank() + 1), bytes);
   try {
-    if (backed > 0) file->back(from, backed);
-    auto window = std::make_shared<ShmWindow>(file->map(), each, parts);
-    (void)::madvise(window->part(0), static_cast<size_t>(parts * each),
-                    MADV_HUGEPAGE);  // where the system would
+    if (to > from) file.back(from, to - from);
+    auto window = std::make_shared<ShmWindow>(file.map(), each, parts);
+    (void)::madvise(window->part(0), static_cast<size_t>(bytes), MADV_HUGEPAGE);  // where the system would
     return window;
   } catch (const CommError&) {
     return nullptr;
@@ -35,16 +38,13 @@ std::optional<MemoryFile> file_of(const Args&... args) {
   }
 }
 
-/// A window of one part for each rank, or of one for all of them; null on all ranks where one cannot have it.
-std::shared_ptr<ShmWindow> make_window(Group& group, int64_t each, bool for_all) {
-  const int parts = for_all ? 1 : group.size();
+/// Null on all ranks where one cannot have it.
+std::shared_ptr<ShmWindow> make_window(Group& group, int64_t each, int parts) {
   std::optional<MemoryFile> file;
   if (group.rank() == 0) file = file_of(parts * each, 0);
   const std::string address = broadcast_text(group, file ? file->address() : "", 0);
   if (!file && !address.empty()) file = file_of(address, parts * each);
-  const bool backs = !for_all || group.rank() == 0;
-  std::shared_ptr<ShmWindow> window =
-      map_window(file, each, parts, for_all ? 0 : group.rank() * each, backs ? each : 0);
+  std::shared_ptr<ShmWindow> window = file ? map_window(*file, each, parts, group) : nullptr;
   at::Tensor all_have = at::full({1}, window ? 1 : 0, at::kLong);  // and rank 0's file stays open until then
   group.all_reduce(all_have, Op::kMin).wait();
   return all_have.item<int64_t>() == 1 ? window : nullptr;
@@ -67,14 +67,14 @@ at::Tensor tensor_in(std::shared_ptr<ShmWindow> window, int part, int64_t count,
 ShmWindow::~ShmWindow() { ::munmap(base_, static_cast<size_t>(parts_ * each_)); }
 
 at::Tensor ShmWindows::open(Group& group, int64_t count, at::ScalarType type) {
-  const std::shared_ptr<ShmWindow> window = make_window(group, pages_for(count, type), false);
+  const std::shared_ptr<ShmWindow> window = make_window(group, pages_for(count, type), group.size());
   if (!window) return at::zeros({count}, type);
   windows_.push_back(window);
   return tensor_in(window, group.rank(), count, type);
 }
 
 at::Tensor ShmWindows::open_common(Group& group, int64_t count, at::ScalarType type) {
-  const std::shared_ptr<ShmWindow> window = make_window(group, pages_for(count, type), true);
+  const std::shared_ptr<ShmWindow> window = make_window(group, pages_for(count, type), 1);
   return window ? tensor_in(window, 0, count, type) : at::Tensor();
 }
 

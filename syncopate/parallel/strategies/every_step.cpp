@@ -28,7 +28,7 @@ EveryStep::EveryStep(comm::Group& group, std::unique_ptr<Averager> averager, Opt
 
 void EveryStep::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
-  if (options_.share && averager_->sums_into()) SharedUpdate::begin(group_, replica);
+  if (averager_->sums_into_common()) SharedUpdate::begin(group_, replica);
   if (averager_->sums_in_place()) keep_gradients_in(group_, replica.params);
   averager_->attach(replica);
 }

@@ -13,7 +13,6 @@ class EveryStep : public Strategy {
  public:
   struct Options {
     bool whole = false;  ///< one call over the flat gradient instead of one per parameter
-    bool share = false;  ///< the update, where ranks share memory (SharedUpdate)
   };
 
   /// `group` must outlive the strategy.

@@ -45,7 +45,7 @@ Overlapped::~Overlapped() {
 void Overlapped::start(Replica& replica) {
   take_parameters_of_rank_zero(replica, group_);
   params_ = &replica.params;
-  if (options_.share && averager_->sums_into()) SharedUpdate::begin(group_, replica);
+  if (averager_->sums_into_common()) SharedUpdate::begin(group_, replica);
   if (averager_->sums_in_place()) keep_gradients_in(group_, replica.params);
   averager_->attach(replica);
   buckets_.clear();

@@ -21,7 +21,6 @@ class Overlapped : public Strategy {
     double first_bucket_mib = 1;  ///< small, so that the exchange begins early
     bool sparse_rows = true;      ///< exchange only the rows of embedding tables that were read
     bool overlap = true;          ///< false: start every bucket after the backward pass
-    bool share = false;           ///< the update, where ranks share memory (SharedUpdate)
   };
   /// Told when an event happens, for tests and traces: "ready" with a parameter's name, "start" with a
   /// bucket.

@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include "syncopate/parallel/shared_update.h"
@@ -74,29 +72,33 @@ at::Tensor RowExchange::finish() {
 
 void RowExchange::fill_my_part() {
   const Part mine = part_of(params_.size(), group_.rank(), group_.size());
-  const int64_t table_begin = entry_->offset, table_end = entry_->offset + entry_->size;
-  const int64_t begin = std::max(mine.begin, table_begin), end = std::min(mine.end, table_end);
-  const auto bytes = static_cast<int64_t>(params_.sums.element_size());
-  auto* const sums = static_cast<std::byte*>(params_.sums.data_ptr());
-  const auto fill = [&](int64_t from, int64_t to, const std::byte* with) {
-    if (from >= to) return;
-    std::byte* const at = sums + from * bytes;
-    const auto size = static_cast<size_t>((to - from) * bytes);
-    with != nullptr ? std::memcpy(at, with, size) : std::memset(at, 0, size);
-  };
-  // What a step before has left there; a table that was summed whole is there already.
-  if (union_.defined() && !filled_.defined()) fill(begin, end, nullptr);
-  const auto each_row = [&](const at::Tensor& rows, const std::byte* packed) {
-    const int64_t* const numbers = rows.data_ptr<int64_t>();
-    for (int64_t i = 0; i < rows.numel(); ++i) {
-      const int64_t row = table_begin + numbers[i] * width_;
-      const int64_t from = std::max(row, begin), to = std::min(row + width_, end);
-      fill(from, to, packed == nullptr ? nullptr : packed + (i * width_ + from - row) * bytes);
+  const int64_t begin = std::max<int64_t>(mine.begin - entry_->offset, 0);  // elements of the table
+  const int64_t end = std::min(mine.end - entry_->offset, entry_->size);
+  if (begin < end) {
+    float* const table = params_.sums.data_ptr<float>() + entry_->offset;
+    // Calls `each(from, to, where row i of `rows` begins, i)` for what lies in this part: rows are in order.
+    const auto each_row = [&](const at::Tensor& rows, const auto& each) {
+      const int64_t* const numbers = rows.data_ptr<int64_t>();
+      const int64_t* const last = numbers + rows.numel();
+      for (const int64_t* row = std::lower_bound(numbers, last, begin / width_);
+           row != last && *row * width_ < end; ++row) {
+        const int64_t first = *row * width_;
+        each(std::max(first, begin), std::min(first + width_, end), first, row - numbers);
+      }
+    };
+    if (union_.defined() && filled_.defined()) {  // what the step before has left there
+      each_row(filled_, [&](int64_t from, int64_t to, int64_t, int64_t) {
+        std::fill(table + from, table + to, 0.0F);
+      });
+    } else if (union_.defined()) {
+      std::fill(table + begin, table + end, 0.0F);
     }
-  };
-  if (union_.defined()) {
-    if (filled_.defined()) each_row(filled_, nullptr);
-    each_row(union_, static_cast<const std::byte*>(packed_.data_ptr()));
+    if (union_.defined()) {  // else the table was summed whole and is there already
+      const float* const packed = packed_.data_ptr<float>();
+      each_row(union_, [&](int64_t from, int64_t to, int64_t first, int64_t i) {
+        std::copy(packed + i * width_ + (from - first), packed + i * width_ + (to - first), table + from);
+      });
+    }
   }
   filled_ = union_;
 }

@@ -14,4 +14,8 @@ Pending Group::sum_into(at::Tensor /*total*/, at::Tensor /*mine*/) {
   throw InternalError("a group without common memory cannot sum into it");
 }
 
+Pending Group::sum_rows_into(at::Tensor, at::Tensor, at::Tensor, at::Tensor) {
+  throw InternalError("a group without common memory cannot sum into it");
+}
+
 }  // namespace syncopate::comm

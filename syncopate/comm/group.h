@@ -47,6 +47,10 @@ class Group {
   /// The sum over ranks of `mine`, a part of a `room`, into `total`, as many elements of a `common` memory:
   /// it is written once, where all_reduce writes it for every rank. `mine` stays as it is.
   virtual Pending sum_into(at::Tensor total, at::Tensor mine);
+  /// The same of some rows of tables of fp32: `numbers` (int64, alike on all ranks) says which, and `in_use`
+  /// (a byte for each row, in a `room`) where `mine` may differ from zero, so that nobody reads the rest.
+  /// Other rows of `total` stay as they are.
+  virtual Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers);
   /// Sets how long this rank waits in later operations; groups split from this one start with the same value.
   /// A rank that serves requests may wait as long as the others live.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;

@@ -259,6 +259,12 @@ Pending Metered::sum_into(at::Tensor total, at::Tensor mine) {
   return measure(Kind::kAllReduce, size_of(mine), 0, [&] { return inner_->sum_into(total, mine); });
 }
 
+Pending Metered::sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) {
+  const int64_t bytes = numbers.numel() * mine.size(1) * static_cast<int64_t>(mine.element_size());
+  return measure(Kind::kAllReduce, bytes, 0,
+                 [&] { return inner_->sum_rows_into(total, mine, in_use, numbers); });
+}
+
 Pending Metered::broadcast(at::Tensor tensor, int root) {
   return measure(Kind::kBroadcast, size_of(tensor), root, [&] { return inner_->broadcast(tensor, root); });
 }

@@ -85,6 +85,7 @@ class Metered : public Group {
   at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
   at::Tensor common(int64_t count, at::ScalarType type) override { return inner_->common(count, type); }
   Pending sum_into(at::Tensor total, at::Tensor mine) override;
+  Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override;
   void set_timeout(std::chrono::milliseconds timeout) override;
 
  private:

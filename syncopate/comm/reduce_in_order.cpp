@@ -54,4 +54,18 @@ void reduce_in_order(const std::vector<const void*>& parts, const std::vector<vo
   for (void* out : outs) view(out, count, type).copy_(total);
 }
 
+void sum_used_rows(const std::vector<const void*>& tables, const std::vector<const void*>& in_use,
+                   const at::Tensor& numbers, int64_t from, int64_t to, int64_t width, void* total) {
+  const int64_t* const rows = numbers.data_ptr<int64_t>();
+  for (int64_t i = from; i < to; ++i) {
+    float* const sum = static_cast<float*>(total) + rows[i] * width;
+    std::fill(sum, sum + width, 0.0F);
+    for (size_t r = 0; r < tables.size(); ++r) {
+      if (static_cast<const uint8_t*>(in_use[r])[rows[i]] == 0) continue;
+      const float* const row = static_cast<const float*>(tables[r]) + rows[i] * width;
+      for (int64_t k = 0; k < width; ++k) sum[k] += row[k];
+    }
+  }
+}
+
 }  // namespace syncopate::comm

@@ -114,6 +114,9 @@ class Staged : public Group {
     return what_ == Stage::kDevices ? inner_->common(count, type) : Group::common(count, type);
   }
   Pending sum_into(at::Tensor total, at::Tensor mine) override { return inner_->sum_into(total, mine); }
+  Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override {
+    return inner_->sum_rows_into(total, mine, in_use, numbers);
+  }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
   std::unique_ptr<Group> split(int color, int key) override {
     return staged(inner_->split(color, key), what_);

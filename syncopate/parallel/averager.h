@@ -18,6 +18,9 @@ struct Piece {
   at::Tensor rows{};   ///< int64, on the host, alike on all ranks: `tensor` holds these rows of the table;
                        ///< undefined: all
   at::Tensor into{};   ///< in the group's common memory: the sum comes here alone; undefined: in place
+  /// With `into`, of some rows: a byte for each row of the table, in the group's room, that says which are
+  /// this rank's. Then `tensor` and `into` are the whole table.
+  at::Tensor in_use{};
 };
 
 /// A slice of the gradient, which is summed up where `params` keep the sum.

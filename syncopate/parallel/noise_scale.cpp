@@ -21,7 +21,10 @@ class NoiseScale::Looking : public Averager {
   }
   comm::Pending start(Piece piece) override {
     if (scale_.measures_) {
-      const double norm = optim::gradient_norm(piece.tensor, 1);
+      // Of a whole table whose other rows are zero, the rows alone: as they are where they travel by
+      // themselves.
+      const double norm = optim::gradient_norm(
+          piece.in_use.defined() ? piece.tensor.index_select(0, piece.rows) : piece.tensor, 1);
       scale_.squares_ += norm * norm;
     }
     return inner_->start(std::move(piece));

@@ -202,6 +202,46 @@ TEST_P(GroupContract, CommonMemoryIsOneForAllRanks) {
   });
 }
 
+TEST_P(GroupContract, RowsInUseAreSummedIntoCommonMemory) {
+  run([&](Group& group) {
+    constexpr int64_t kRows = 90, kWidth = 40;
+    at::Tensor total = group.common(kRows * kWidth, at::kFloat);
+    if (!total.defined()) return;
+    total = total.view({kRows, kWidth});
+    const auto marked = [](int rank) {  // rows that are one rank's, several ranks' and nobody's
+      const at::Tensor numbers = at::arange(kRows);
+      return at::logical_or(numbers.remainder(7).eq(rank), numbers.remainder(5).eq(0)).to(at::kByte);
+    };
+    const auto table_of = [&](int rank) {
+      return at::linspace(0.1, 7.3, kRows * kWidth).mul(rank + 1.3).sin().view({kRows, kWidth}) *
+             marked(rank).unsqueeze(1);
+    };
+    at::Tensor sum = table_of(0), any = marked(0);
+    for (int rank = 1; rank < group.size(); ++rank) {
+      sum += table_of(rank);
+      any = at::maximum(any, marked(rank));
+    }
+    const at::Tensor numbers = any.nonzero().squeeze(1);
+    ASSERT_LT(numbers.numel(), kRows);
+    const at::Tensor in_use = group.room(kRows, at::kByte);
+    in_use.copy_(marked(group.rank()));
+    for (const bool in_room : {true, false}) {
+      at::Tensor mine =
+          in_room ? group.room(kRows * kWidth, at::kFloat).view({kRows, kWidth}) : at::zeros({kRows, kWidth});
+      mine.copy_(table_of(group.rank()));
+      group.barrier();
+      if (group.rank() == 0) total.fill_(5);
+      group.barrier();
+      group.sum_rows_into(total, mine, in_use, numbers).wait();
+      EXPECT_TRUE(total.index_select(0, numbers).equal(sum.index_select(0, numbers))) << in_room;
+      EXPECT_TRUE(total.index_select(0, any.eq(0).nonzero().squeeze(1)).eq(5).all().item<bool>()) << in_room;
+      EXPECT_TRUE(mine.equal(table_of(group.rank()))) << in_room;
+      EXPECT_FALSE(group.size() > 1 && total.index_select(0, numbers).equal(mine.index_select(0, numbers)));
+    }
+    group.barrier();
+  });
+}
+
 TEST_P(GroupContract, AllReduceOfFractionsIsTheSameOnAllRanks) {
   run([&](Group& group) {
     at::Tensor mine = at::linspace(-1, 1, 10007).mul(0.1 * (group.rank() + 1)).sin().contiguous();

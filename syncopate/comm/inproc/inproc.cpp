@@ -77,6 +77,19 @@ class InProcessGroup : public Group {
     });
   }
 
+  Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override {
+    return meet({"sum_rows_into", 0, own(mine), {own(in_use), own(total), own(numbers)}},
+                [](std::vector<Contribution>& contributions) {
+                  std::vector<const void*> tables, used;
+                  for (const Contribution& each : contributions) {
+                    tables.push_back(each.tensor.data_ptr());
+                    used.push_back(each.list[0].data_ptr());
+                  }
+                  const at::Tensor &all = contributions[0].list[1], &rows = contributions[0].list[2];
+                  sum_used_rows(tables, used, rows, 0, rows.numel(), all.size(1), all.data_ptr());
+                });
+  }
+
   Pending broadcast(at::Tensor tensor, int root) override {
     return meet({"broadcast", root, own(tensor), {}}, [root](std::vector<Contribution>& contributions) {
       for (Contribution& contribution : contributions) {

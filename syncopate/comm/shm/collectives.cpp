@@ -13,6 +13,9 @@ constexpr int64_t kLine = 64;
 /// Up to here every rank sums all of it: one meeting instead of two.
 constexpr int64_t kSmall = 8 << 10;
 
+// Behind an all_reduce's reduction: the sum comes into common memory; of rows.
+constexpr int kInto = 1 << 8, kRows = 1 << 9;
+
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
 int64_t size_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
@@ -149,7 +152,6 @@ bool ShmCollectives::pays_in_place(const at::Tensor& tensor) { return size_of(te
 void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWindows::Place& place, Op op,
                                          const at::Tensor& total, const Await& await) {
   const int rank = region_->rank(), ranks = region_->size();
-  constexpr int kInto = 1 << 8;
   const int detail = static_cast<int>(op) + (total.defined() ? kInto : 0);
   const Deed deed{Kind::kAllReduce, detail, size_of(tensor), tensor.scalar_type(), place.number};
   const int64_t piece = publish(deed, await, [](int64_t) {});
@@ -165,10 +167,42 @@ void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWind
         total.defined() ? std::vector<void*>{bytes_of(total) + own.begin + from} : all;
     reduce_in_order(parts, outs, bytes / element, tensor.scalar_type(), op);
   });
+  await_reduced(piece, await);
+}
+
+void ShmCollectives::await_reduced(int64_t piece, const Await& await) {
   region_->mine().reduced.store(piece + 1);
   region_->tell();
   await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.reduced.load() > piece; }); });
   finish(piece);
+}
+
+void ShmCollectives::sum_rows_in_place(const at::Tensor& total, const ShmWindows::Place& table,
+                                       const ShmWindows::Place& in_use, const at::Tensor& numbers,
+                                       const Await& await) {
+  const int rank = region_->rank(), ranks = region_->size();
+  const int64_t count = numbers.numel();
+  const Deed deed{Kind::kAllReduce, kRows, count, total.scalar_type(), table.number};
+  const int64_t piece = publish(deed, await, [](int64_t) {});
+  await_published(piece, deed, await);
+  std::vector<const void*> tables, used;
+  for (int r = 0; r < ranks; ++r) {
+    tables.push_back(table.window->part(r) + table.offset);
+    used.push_back(in_use.window->part(r) + in_use.offset);
+  }
+  sum_used_rows(tables, used, numbers, count * rank / ranks, count * (rank + 1) / ranks, total.size(1),
+                total.data_ptr());
+  await_reduced(piece, await);
+}
+
+void ShmCollectives::sum_rows(const at::Tensor& total, const at::Tensor& mine, const at::Tensor& numbers,
+                              const Await& await) {
+  const at::Tensor packed = mine.index_select(0, numbers);
+  all_reduce(packed, Op::kSum, await);
+  const int rank = region_->rank(), ranks = region_->size();
+  const int64_t from = numbers.numel() * rank / ranks, to = numbers.numel() * (rank + 1) / ranks;
+  at::Tensor(total).index_copy_(0, numbers.narrow(0, from, to - from), packed.narrow(0, from, to - from));
+  barrier(await);
 }
 
 void ShmCollectives::sum_into(const at::Tensor& total, const at::Tensor& tensor, const Await& await) {

@@ -29,6 +29,13 @@ class ShmCollectives {
                            const at::Tensor& total, const Await& await);
   /// The same of a tensor that lies anywhere, and stays as it is.
   void sum_into(const at::Tensor& total, const at::Tensor& tensor, const Await& await);
+  /// Of tables and the bytes that say which rows are in use, which lie in windows: each rank sums a share of
+  /// `numbers`.
+  void sum_rows_in_place(const at::Tensor& total, const ShmWindows::Place& table,
+                         const ShmWindows::Place& in_use, const at::Tensor& numbers, const Await& await);
+  /// The same of a table that lies anywhere.
+  void sum_rows(const at::Tensor& total, const at::Tensor& mine, const at::Tensor& numbers,
+                const Await& await);
   /// Whether that is quicker for this one.
   static bool pays_in_place(const at::Tensor& tensor);
   void broadcast(const at::Tensor& tensor, int root, const Await& await);
@@ -56,6 +63,8 @@ class ShmCollectives {
   void await_published(int64_t piece, const Deed& deed, const Await& await);
   void await_published(int64_t piece, int rank, const Deed& deed, const Await& await);
   void finish(int64_t piece);
+  /// Every rank has done its slice of the piece.
+  void await_reduced(int64_t piece, const Await& await);
   void reduce_large(const at::Tensor& tensor, Op op, const Await& await);
   void reduce_small(const at::Tensor& tensor, Op op, const Await& await);
 

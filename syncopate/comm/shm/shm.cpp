@@ -160,6 +160,17 @@ class ShmGroup : public Group {
     });
   }
 
+  Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override {
+    if (numbers.numel() == 0) return nothing();
+    return collective(
+        "sum_rows_into",
+        [total = own(total), mine = own(mine), numbers = own(numbers), table = windows_.find(mine, rank()),
+         used = windows_.find(in_use, rank())](ShmCollectives& all, const auto& await) {
+          table&& used ? all.sum_rows_in_place(total, *table, *used, numbers, await)
+                       : all.sum_rows(total, mine, numbers, await);
+        });
+  }
+
   Pending broadcast(at::Tensor tensor, int root) override {
     if (tensor.numel() == 0) return nothing();
     return collective("broadcast", [mine = own(tensor), root](ShmCollectives& all, const auto& await) {

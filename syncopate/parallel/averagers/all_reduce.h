@@ -11,6 +11,10 @@ class AllReduce : public Averager {
   explicit AllReduce(comm::Group& group, bool into_common = false)
       : group_(group), into_common_(into_common) {}
   comm::Pending start(Piece piece) override {
+    if (piece.in_use.defined()) {
+      return group_.sum_rows_into(std::move(piece.into), std::move(piece.tensor), std::move(piece.in_use),
+                                  std::move(piece.rows));
+    }
     if (piece.into.defined()) return group_.sum_into(std::move(piece.into), std::move(piece.tensor));
     return group_.all_reduce(std::move(piece.tensor), comm::Op::kSum);
   }

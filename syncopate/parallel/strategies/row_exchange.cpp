@@ -2,10 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <utility>
-
-#include "syncopate/parallel/shared_update.h"
 
 namespace syncopate::parallel {
 
@@ -13,12 +10,12 @@ RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams& params,
                          const tensor::FlatParams::Entry& entry, int64_t rows, int64_t width, bool in_place)
     : group_(group), params_(params), entry_(&entry), rows_(rows), width_(width) {
   constexpr int64_t kShare = 8;  // of a table: a step seldom reads more, and the memory is there for good
-  if (!in_place || group.size() == 1 || !entry.parameter.is_cpu() || rows < kShare) return;
-  const auto memory = [&](auto take) {
-    return (group.*take)(rows / kShare * width, entry.parameter.scalar_type());
-  };
-  room_ = memory(&comm::Group::room);
-  if (params.sums.defined()) totals_ = memory(&comm::Group::common);
+  if (!in_place || group.size() == 1 || !entry.parameter.is_cpu()) return;
+  if (params.sums.defined()) {
+    mine_in_use_ = group.room(rows, at::kByte);
+  } else if (rows >= kShare) {
+    room_ = group.room(rows / kShare * width, entry.parameter.scalar_type());
+  }
 }
 
 void RowExchange::announce(const at::Tensor& mine) {
@@ -29,6 +26,7 @@ void RowExchange::announce(const at::Tensor& mine) {
     const int64_t* const numbers = flat.data_ptr<int64_t>();
     for (int64_t i = 0; i < flat.numel(); ++i) flags[numbers[i]] = 1;
   }
+  if (mine_in_use_.defined()) mine_in_use_.copy_(in_use_);
   announced_ = group_.all_reduce(in_use_, comm::Op::kMax);
 }
 
@@ -43,64 +41,45 @@ void RowExchange::start(Averager& averager) {
     summed_ = averager.start(piece_of(params_, entry_->offset, entry_->size));
     return;
   }
+  if (mine_in_use_.defined()) return start_in_common(averager);
   here_ = union_.to(table_.device());
   const int64_t count = here_.numel() * width_;
-  const bool fits = room_.defined() && count <= room_.numel();
-  const auto front = [&](const at::Tensor& of) {
-    return of.narrow(0, 0, count).view({here_.numel(), width_});
-  };
-  if (fits) {
-    packed_ = front(room_);
+  if (room_.defined() && count <= room_.numel()) {
+    packed_ = room_.narrow(0, 0, count).view({here_.numel(), width_});
     at::index_select_out(packed_, table_, 0, here_);
   } else {
     packed_ = table_.index_select(0, here_);
   }
-  Piece piece{packed_, entry_->offset, union_};
-  if (fits && totals_.defined()) packed_ = piece.into = front(totals_);
-  summed_ = averager.start(std::move(piece));
+  summed_ = averager.start({packed_, entry_->offset, union_});
+}
+
+void RowExchange::start_in_common(Averager& averager) {
+  const at::Tensor sums = params_.sums.narrow(0, entry_->offset, entry_->size).view({rows_, width_});
+  // What the step before has left there is cleared by all ranks together, each a share.
+  const auto share_of = [&](int64_t count) {
+    const int64_t from = count * group_.rank() / group_.size(),
+                  to = count * (group_.rank() + 1) / group_.size();
+    return std::pair(from, to - from);
+  };
+  if (filled_.defined()) {
+    const auto [from, count] = share_of(filled_.numel());
+    const at::Tensor old = filled_.narrow(0, from, count);
+    sums.index_fill_(0, old.masked_select(in_use_.index_select(0, old).eq(0)), 0);
+  } else {
+    const auto [from, count] = share_of(rows_);
+    sums.narrow(0, from, count).masked_fill_(in_use_.narrow(0, from, count).eq(0).unsqueeze(1), 0);
+  }
+  summed_ = averager.start({table_, entry_->offset, union_, sums, mine_in_use_});
 }
 
 at::Tensor RowExchange::finish() {
   summed_.wait();
-  if (params_.sums.defined()) {
-    fill_my_part();
+  if (mine_in_use_.defined()) {
+    filled_ = union_;
   } else if (union_.defined()) {
     table_.index_copy_(0, here_, packed_);
   }
   return union_;
-}
-
-void RowExchange::fill_my_part() {
-  const Part mine = part_of(params_.size(), group_.rank(), group_.size());
-  const int64_t begin = std::max<int64_t>(mine.begin - entry_->offset, 0);  // elements of the table
-  const int64_t end = std::min(mine.end - entry_->offset, entry_->size);
-  if (begin < end) {
-    float* const table = params_.sums.data_ptr<float>() + entry_->offset;
-    // Calls `each(from, to, where row i of `rows` begins, i)` for what lies in this part: rows are in order.
-    const auto each_row = [&](const at::Tensor& rows, const auto& each) {
-      const int64_t* const numbers = rows.data_ptr<int64_t>();
-      const int64_t* const last = numbers + rows.numel();
-      for (const int64_t* row = std::lower_bound(numbers, last, begin / width_);
-           row != last && *row * width_ < end; ++row) {
-        const int64_t first = *row * width_;
-        each(std::max(first, begin), std::min(first + width_, end), first, row - numbers);
-      }
-    };
-    if (union_.defined() && filled_.defined()) {  // what the step before has left there
-      each_row(filled_, [&](int64_t from, int64_t to, int64_t, int64_t) {
-        std::fill(table + from, table + to, 0.0F);
-      });
-    } else if (union_.defined()) {
-      std::fill(table + begin, table + end, 0.0F);
-    }
-    if (union_.defined()) {  // else the table was summed whole and is there already
-      const float* const packed = packed_.data_ptr<float>();
-      each_row(union_, [&](int64_t from, int64_t to, int64_t first, int64_t i) {
-        std::copy(packed + i * width_ + (from - first), packed + i * width_ + (to - first), table + from);
-      });
-    }
-  }
-  filled_ = union_;
 }
 
 at::Tensor rows_read(const Replica& replica, const StepContext& context,

@@ -23,24 +23,23 @@ class RowExchange {
   void announce(const at::Tensor& mine);
   /// The gradient is in place: starts the sum of the rows in use.
   void start(Averager& averager);
-  /// Waits and puts the sums in place; returns the rows that may differ from zero (undefined: any row). Of a
-  /// sum that ranks keep together, each puts the part in place that it updates.
+  /// Waits and puts the sums in place; returns the rows that may differ from zero (undefined: any row).
   at::Tensor finish();
 
  private:
-  void fill_my_part();
+  void start_in_common(Averager& averager);
 
   comm::Group& group_;
   const tensor::FlatParams& params_;
   const tensor::FlatParams::Entry* entry_;
   int64_t rows_, width_;
-  at::Tensor room_;    ///< for packed rows, unless there are too many; undefined: each step has its own
-  at::Tensor totals_;  ///< for their sums, where ranks keep them together
-  at::Tensor in_use_;  ///< one byte per row; after the announcement the same on every rank
+  at::Tensor room_;         ///< for packed rows, unless there are too many; undefined: each step has its own
+  at::Tensor mine_in_use_;  ///< one byte per row, which other ranks see, where ranks keep the sum together
+  at::Tensor in_use_;       ///< the same; after the announcement alike on every rank
   comm::Pending announced_, summed_;
   at::Tensor table_, packed_;
   at::Tensor union_, here_;  ///< the rows in use, on the host and where the table is
-  at::Tensor filled_;        ///< the rows of the common sum that may differ from zero; undefined: all
+  at::Tensor filled_;        ///< of the common sum, the rows that may differ from zero; undefined: all
 };
 
 /// The rows of a table that this rank's micro-batches of the step read, repeats allowed; undefined: none.

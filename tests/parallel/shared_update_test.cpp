@@ -33,9 +33,11 @@ std::unique_ptr<nn::Model> make_model(uint64_t seed) {
   return nn::make_bert(config, seed);
 }
 
-/// Few, then most, then few again.
+constexpr int64_t kSteps = 5;
+
+/// Few, then a few others, then most, then twice few again.
 at::Tensor rows_of(int64_t step, int rank) {
-  const int64_t stride = step == 1 ? 1 : 150;
+  const int64_t stride = step == 2 ? 1 : 150;
   return at::arange(7 * rank + step, kWords, stride, at::kLong);
 }
 
@@ -67,8 +69,8 @@ struct Asked {
   std::string over = "threads";  ///< or "shm", as ranks in several processes share memory, or "gloo"
 };
 
-/// What the last rank has after three steps.
-Outcome three_steps(const Asked& asked) {
+/// What the last rank has after all steps.
+Outcome train(const Asked& asked) {
   Outcome outcome;
   std::mutex mutex;
   const auto body = [&](comm::Group& group) {
@@ -78,7 +80,7 @@ Outcome three_steps(const Asked& asked) {
     optim::LossScale scale(8);
     if (asked.overflow) mine.replica.loss_scale = &scale;
     made.strategy->start(mine.replica);
-    for (int64_t step = 0; step < 3; ++step) {
+    for (int64_t step = 0; step < kSteps; ++step) {
       const std::vector<tensor::RowUse> rows{{mine.model->row_tables().at(0), rows_of(step, group.rank())}};
       mine.context = {.step = step, .lr = asked.rate, .count = 2, .rows = rows};
       made.strategy->before_backward(mine.replica, mine.context, true);
@@ -121,7 +123,7 @@ TEST(SharedUpdate, MakesTheUpdateOfRanksThatKeepTheirOwnBitForBit) {
                   .share = false,
                   .optimizer = {.kind = optimizer, .weight_decay = 0.1, .momentum = 0.9},
                   .clip = clip};
-      const Outcome apart = three_steps(asked);
+      const Outcome apart = train(asked);
       EXPECT_FALSE(apart.shared);
       asked.share = true;
       for (const std::string strategy : {"all-reduce", "ddp"}) {
@@ -129,13 +131,13 @@ TEST(SharedUpdate, MakesTheUpdateOfRanksThatKeepTheirOwnBitForBit) {
           SCOPED_TRACE(optimizer + " " + strategy + " over " + over);
           asked.strategy = strategy;
           asked.over = over;
-          const Outcome together = three_steps(asked);
+          const Outcome together = train(asked);
           EXPECT_TRUE(together.shared);
           expect_same(apart, together);
         }
       }
       asked.rate *= 1.1;
-      EXPECT_FALSE(at::equal(apart.values, three_steps(asked).values));
+      EXPECT_FALSE(at::equal(apart.values, train(asked).values));
     }
   }
 }
@@ -145,34 +147,34 @@ TEST(SharedUpdate, ThereIsOneSetOfParameters) {
     std::sort(memory.begin(), memory.end());
     return std::unique(memory.begin(), memory.end()) - memory.begin();
   };
-  EXPECT_EQ(distinct(three_steps({.ranks = 3}).memory), 1);
-  EXPECT_EQ(distinct(three_steps({.ranks = 3, .share = false}).memory), 3);
+  EXPECT_EQ(distinct(train({.ranks = 3}).memory), 1);
+  EXPECT_EQ(distinct(train({.ranks = 3, .share = false}).memory), 3);
 }
 
 TEST(SharedUpdate, OptimizersThatLookAtWholeTensorsKeepTheirOwn) {
   for (const std::string optimizer : {"lamb", "lars"}) {
     Asked asked{.optimizer = {.kind = optimizer, .momentum = 0.9}};
-    const Outcome outcome = three_steps(asked);
+    const Outcome outcome = train(asked);
     EXPECT_FALSE(outcome.shared) << optimizer;
     asked.share = false;
-    expect_same(three_steps(asked), outcome);
+    expect_same(train(asked), outcome);
   }
 }
 
 TEST(SharedUpdate, RanksWithoutCommonMemoryKeepTheirOwn) {
-  const Outcome outcome = three_steps({.over = "gloo"});
+  const Outcome outcome = train({.over = "gloo"});
   EXPECT_FALSE(outcome.shared);
-  expect_same(three_steps({}), outcome);
+  expect_same(train({}), outcome);
 }
 
 TEST(SharedUpdate, AGradientThatOverflowsIsSkippedByAll) {
   for (const std::string over : {"threads", "shm"}) {
-    const Outcome together = three_steps({.ranks = 3, .overflow = true, .over = over});
+    const Outcome together = train({.ranks = 3, .overflow = true, .over = over});
     EXPECT_TRUE(together.shared);
     EXPECT_EQ(together.skipped, 1);
-    const Outcome apart = three_steps({.ranks = 3, .share = false, .overflow = true, .over = over});
+    const Outcome apart = train({.ranks = 3, .share = false, .overflow = true, .over = over});
     expect_same(apart, together);
-    EXPECT_FALSE(at::equal(three_steps({.ranks = 3}).values, together.values));
+    EXPECT_FALSE(at::equal(train({.ranks = 3}).values, together.values));
   }
 }
 

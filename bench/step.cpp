@@ -9,6 +9,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -120,6 +123,19 @@ double cpu_seconds() {
   return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
 }
 
+/// How long threads of this process stood ready while others had the processors; 0 where the kernel does not
+/// tell.
+double queued_seconds() {
+  double total = 0;
+  std::error_code none;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", none)) {
+    std::ifstream file(thread.path() / "schedstat");
+    double running = 0, queued = 0;
+    if (file >> running >> queued) total += 1e-9 * queued;
+  }
+  return total;
+}
+
 /// Milliseconds of a step's large matrix products, forward and backward, measured by themselves.
 double products_ms(const Options& options, const nn::BertConfig& config, tensor::Precision precision) {
   const auto cost = [precision](int64_t rows, int64_t in, int64_t out) {
@@ -194,14 +210,17 @@ int work(const Options& options) {
   assembly.strategy().start(assembly.replica());
   parallel::StepRunner runner(assembly.replica(), assembly.engine(), assembly.strategy(), assembly.mesh());
   std::vector<double> times, applies, waits;
-  double cpu_before = cpu_seconds();
+  double cpu_before = cpu_seconds(), queued_before = 0;
   for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const tensor::Batch batch = random_batch(options, mix_key(7, group.rank(), step));
     const comm::Meter before = group.meter();
     const Stopwatch watch;
     const auto made =
         runner.step({&batch, 1}, {.step = step, .lr = 2e-5, .noise_key = mix(static_cast<uint64_t>(step))});
-    if (step + 1 == options.warmup) cpu_before = cpu_seconds();
+    if (step + 1 == options.warmup) {
+      cpu_before = cpu_seconds();
+      queued_before = queued_seconds();
+    }
     if (step < options.warmup) continue;
     times.push_back(watch.seconds());
     applies.push_back(made.update.apply_seconds);
@@ -210,6 +229,7 @@ int work(const Options& options) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   const double cpu = (cpu_seconds() - cpu_before) / static_cast<double>(options.steps);
+  const double queued = (queued_seconds() - queued_before) / static_cast<double>(options.steps);
   at::Tensor worst = at::zeros({5}, at::kDouble);
   // Where workers talk now and then, a median would leave out just what that costs; the peer does the same.
   const bool rarely = options.mode == "local-sgd" || options.mode == "diloco";
@@ -230,6 +250,16 @@ int work(const Options& options) {
   };
   std::vector<double> own;
   for (size_t i = 0; i < times.size(); ++i) own.push_back(times[i] - waits[i]);
+  // A row for each worker: is it always the same one that is slow, and does it compute or stand in a queue?
+  const at::Tensor of_workers = at::zeros({group.size(), 3}, at::kDouble);
+  of_workers[group.rank()] = at::tensor({1e3 * typical(own), 1e3 * cpu, 1e3 * queued}, at::kDouble);
+  group.all_reduce(of_workers, comm::Op::kSum).wait();
+  const auto by_worker = [&](int64_t column) {
+    std::vector<double> values;
+    for (int64_t k = 0; k < of_workers.size(0); ++k)
+      values.push_back(std::round(of_workers[k][column].item<double>()));
+    return values;
+  };
   const double least = of_steps(waits, comm::Op::kMin), slowest = of_steps(own, comm::Op::kMax);
   // While the other ranks do the same: one core each.
   const bool classifier = !of_images(options) && !of_masked_words(options);
@@ -253,6 +283,9 @@ int work(const Options& options) {
         {"exchange_of_the_last_ms", least},
         {"slowest_own_ms", slowest},
         {"cpu_ms", worst[4].item<double>()},
+        {"own_ms_by_worker", by_worker(0)},
+        {"cpu_ms_by_worker", by_worker(1)},
+        {"queued_ms_by_worker", by_worker(2)},
         {"other_ms", ms - products - apply - wait},
         {"compute", compute.sentence()}};
     fmt::print("{}\n", result.dump());

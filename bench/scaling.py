@@ -3,7 +3,7 @@
 this machine's cores and memory leave of one worker's speed; and beside PyTorch, where asked for.
 
     bench/scaling.py [--workers 1,8,16] [--modes none,ddp] [--peers all-reduce:8,gather-scatter:8] [--rounds 3] [--steps 20]
-                     [--precision fp32] [--out report.md]
+                     [--warmup 20] [--precision fp32] [--out report.md]
 
 bert-mini, batch 8 a worker, length 128, one thread each, interleaved rounds. `none` is local-sgd that never averages,
 `ddp-apart` ddp whose workers each make the whole update.
@@ -29,6 +29,7 @@ def main():
     parser.add_argument("--peers", default="", help="modes with numbers of workers that PyTorch runs too")
     parser.add_argument("--rounds", default=3, type=int)
     parser.add_argument("--steps", default=20, type=int)
+    parser.add_argument("--warmup", default=20, type=int)
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
@@ -45,8 +46,8 @@ def main():
     for _ in rounds(options.rounds):
         for mode, count in ours:
             flags = FLAGS.get(mode, ["--mode", mode])
-            found[mode, count].append(run_json([step, *flags, "--workers", count, "--steps", options.steps, "--precision",
-                                                options.precision]))
+            found[mode, count].append(run_json([step, *flags, "--workers", count, "--steps", options.steps, "--warmup",
+                                                options.warmup, "--precision", options.precision]))
         for mode, count in theirs:
             command = [options.python, options.peer, "--mode", mode.replace("all-reduce", "allreduce"), "--workers", count, "--steps",
                        options.steps]
@@ -64,7 +65,8 @@ def main():
                          f"{median_of(made, 'products_ms'):.0f}", f"{median_of(made, 'optimizer_ms'):.1f}",
                          f"{median_of(peer, key):.0f}" if peer else "",
                          f"**{statistics.median(ratios(made, peer, key)):.2f}**" if peer else ""))
-    report([*lines, "", f"- {compute}; {os.cpu_count()} processors; {options.rounds} interleaved rounds of {options.steps} steps"],
+    report([*lines, "", f"- {compute}; {os.cpu_count()} processors; {options.rounds} interleaved rounds of {options.steps} steps after "
+            f"{options.warmup}"],
            options.out)
 
 

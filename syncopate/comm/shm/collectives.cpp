@@ -48,29 +48,36 @@ int64_t ShmCollectives::in_a_number(const Deed& deed) {
   return what * kKinds + static_cast<int64_t>(deed.call);
 }
 
-template <typename Fits>
-bool ShmCollectives::all_of(const Fits& fits) const {
-  for (int r = 0; r < region_->size(); ++r) {
-    if (!fits(region_->desk(r))) return false;
-  }
-  return true;
+using Desk = ShmRegion::Desk;
+
+void ShmCollectives::await_one(int rank, std::atomic<int64_t> Desk::*number, int64_t least,
+                               const Await& await) const {
+  const std::atomic<int64_t>& there = region_->desk(rank).*number;
+  await(rank, [&] { return there.load() >= least; });
+}
+
+/// One after the other, so that a rank that arrives wakes those alone who wait for it; each begins behind
+/// itself, so that they do not all wait for the same one.
+void ShmCollectives::await_all(std::atomic<int64_t> Desk::*number, int64_t least, const Await& await) const {
+  for (int step = 1; step < region_->size(); ++step)
+    await_one((region_->rank() + step) % region_->size(), number, least, await);
 }
 
 int64_t ShmCollectives::publish(const Deed& deed, const Await& await, const Step& fill) {
   const int64_t piece = next_++;
-  await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.done.load() >= piece - 1; }); });
+  await_all(&Desk::done, piece - 1, await);
   fill(piece);
-  ShmRegion::Desk& desk = region_->mine();
+  Desk& desk = region_->mine();
   desk.deed[static_cast<size_t>(piece % 2)].store(in_a_number(deed));
   desk.place[static_cast<size_t>(piece % 2)].store(deed.place);
   desk.published.store(piece + 1);
-  region_->tell();
+  desk.bell.ring();
   return piece;
 }
 
 void ShmCollectives::await_published(int64_t piece, int rank, const Deed& deed, const Await& await) {
-  const ShmRegion::Desk& desk = region_->desk(rank);
-  await([&] { return desk.published.load() > piece; });
+  const Desk& desk = region_->desk(rank);
+  await_one(rank, &Desk::published, piece + 1, await);
   const int64_t theirs = desk.deed[static_cast<size_t>(piece % 2)].load();
   if (theirs == in_a_number(deed) && desk.place[static_cast<size_t>(piece % 2)].load() == deed.place) return;
   throw CommError(
@@ -80,13 +87,13 @@ void ShmCollectives::await_published(int64_t piece, int rank, const Deed& deed, 
 }
 
 void ShmCollectives::await_published(int64_t piece, const Deed& deed, const Await& await) {
-  await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.published.load() > piece; }); });
+  await_all(&Desk::published, piece + 1, await);
   for (int r = 0; r < region_->size(); ++r) await_published(piece, r, deed, await);
 }
 
 void ShmCollectives::finish(int64_t piece) {
   region_->mine().done.store(piece + 1);
-  region_->tell();
+  region_->mine().bell.ring();
 }
 
 void ShmCollectives::all_reduce(const at::Tensor& tensor, Op op, const Await& await) {
@@ -135,11 +142,10 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
     reduce_in_order(parts, {here + own.begin, region_->total(now) + own.begin}, own.bytes / element,
                     tensor.scalar_type(), op);
     region_->mine().reduced.store(now + 1);
-    region_->tell();
+    region_->mine().bell.ring();
     for (int step = 1; step < ranks; ++step) {
       const int r = (rank + step) % ranks;
-      const auto& reduced = region_->desk(r).reduced;
-      await([&] { return reduced.load() > now; });
+      await_one(r, &Desk::reduced, now + 1, await);
       const Slice part = slice(bytes, r);
       copy_bytes(here + part.begin, region_->total(now) + part.begin, part.bytes);
     }
@@ -172,8 +178,8 @@ void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWind
 
 void ShmCollectives::await_reduced(int64_t piece, const Await& await) {
   region_->mine().reduced.store(piece + 1);
-  region_->tell();
-  await([&] { return all_of([&](const ShmRegion::Desk& desk) { return desk.reduced.load() > piece; }); });
+  region_->mine().bell.ring();
+  await_all(&Desk::reduced, piece + 1, await);
   finish(piece);
 }
 

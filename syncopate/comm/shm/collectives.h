@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -18,8 +19,9 @@ namespace syncopate::comm {
 /// that call different things get a CommError.
 class ShmCollectives {
  public:
-  /// Until `ready`, which looks at other ranks' desks, at once where it is; throws when the group is dead.
-  using Await = std::function<void(const std::function<bool()>& ready)>;
+  /// Until `ready`, which looks at the desk of that rank alone, at once where it is; throws when the group is
+  /// dead.
+  using Await = std::function<void(int rank, const std::function<bool()>& ready)>;
 
   explicit ShmCollectives(std::shared_ptr<ShmRegion> region) : region_(std::move(region)) {}
   void all_reduce(const at::Tensor& tensor, Op op, const Await& await);
@@ -56,8 +58,10 @@ class ShmCollectives {
   using Step = std::function<void(int64_t piece)>;
   static int64_t in_a_number(const Deed& deed);
 
-  template <typename Fits>
-  bool all_of(const Fits& fits) const;  ///< desks
+  /// Until that number on every rank's desk is at least `least`.
+  void await_all(std::atomic<int64_t> ShmRegion::Desk::*number, int64_t least, const Await& await) const;
+  void await_one(int rank, std::atomic<int64_t> ShmRegion::Desk::*number, int64_t least,
+                 const Await& await) const;
   /// The next piece, once its buffers are free; `fill` puts this rank's part there.
   int64_t publish(const Deed& deed, const Await& await, const Step& fill);
   void await_published(int64_t piece, const Deed& deed, const Await& await);

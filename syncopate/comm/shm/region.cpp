@@ -99,10 +99,8 @@ std::byte* ShmRegion::ring(int from, int to) const { return at(ring_offset(from,
 
 void ShmRegion::back_ring(int from, int to) const { file_->back(ring_offset(from, to), ring_bytes_); }
 
-void ShmRegion::tell() const {
-  for (int other = 0; other < place_.size; ++other) {
-    if (other != place_.rank) desk(other).bell.ring();
-  }
+void ShmRegion::wake_all() const {
+  for (int rank = 0; rank < place_.size; ++rank) desk(rank).bell.ring();
 }
 
 }  // namespace syncopate::comm

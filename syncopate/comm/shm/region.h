@@ -30,7 +30,7 @@ class ShmRegion {
 
   /// How far one rank is.
   struct alignas(64) Desk {
-    Bell bell;
+    Bell bell;                                  ///< who waits for this rank sleeps here
     std::atomic<int32_t> ready;                 ///< 1: everybody has the memory
     std::atomic<int64_t> published;             ///< pieces that it has put where others find them
     std::atomic<int64_t> reduced;               ///< of which it has summed its share
@@ -67,8 +67,8 @@ class ShmRegion {
   /// Before the first byte goes into a ring: throws CommError where the system has no memory for it.
   void back_ring(int from, int to) const;
 
-  /// Rings everybody else.
-  void tell() const;
+  /// Wakes all of this process that sleep, at whatever rank's desk; others look and sleep on.
+  void wake_all() const;
 
  private:
   void find(Waits& waits);

@@ -61,7 +61,7 @@ class ShmState {
   /// Wakes whoever sleeps: the run has failed, or the group is gone.
   void stop() {
     stopped.store(true);
-    region->mine().bell.ring();
+    region->wake_all();
     region->mine().post.ring();
   }
 
@@ -264,8 +264,8 @@ class ShmGroup : public Group {
           std::optional<Wait> wait;
           if (by_waiter) wait.emplace(*state->waits, operation);
           state->waits->dying([&] {
-            body(state->collectives, [&](const std::function<bool()>& ready) {
-              state->await(state->region->mine().bell, wait ? &*wait : nullptr, ready);
+            body(state->collectives, [&](int rank, const std::function<bool()>& ready) {
+              state->await(state->region->desk(rank).bell, wait ? &*wait : nullptr, ready);
             });
           });
         });

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Data beyond memory: what a large text costs at the start of a run and in every worker's memory.
 
-    bench/token_cache.py --texts FOLDER --vocab VOCAB.TXT --bpe FOLDER [--megabytes 2000] [--workers 4] [--steps 60]
-                         [--work FOLDER] [--out report.md]
+    bench/token_cache.py --texts FOLDER --vocab VOCAB.TXT --bpe FOLDER [--tasks mlm,clm,csv] [--megabytes 2000]
+                         [--workers 4] [--steps 60] [--work FOLDER] [--out report.md]
 
 Makes a text of so many megabytes (and one of a fortieth of it) from the .txt files of --texts, repeated with changes, so that no
-document comes twice. Trains bert-tiny (mlm) and gpt-tiny (clm) on it by --cache: first start, second start, and the same with
+document comes twice. Trains bert-tiny (mlm), gpt-tiny (clm) and a classifier (csv: a table of the same paragraphs and three classes) on it by --cache: first start, second start, and the same with
 task.cache=off on the smaller text; and on a text of a few kilobytes, which shows what the model alone needs. Prints for each
 
   start      seconds from the command to the line that says what is trained on, megabytes of text per second of it, and the
@@ -13,6 +13,7 @@ task.cache=off on the smaller text; and on a text of a few kilobytes, which show
   memory     the most that a worker has resident while it trains, and at all (making tokens included); above the model's
   data       the share of a step that waits for data
 """
+import csv
 import os
 import random
 import re
@@ -54,6 +55,17 @@ def write_text(sources, path, megabytes, seed=1):
                     break
 
 
+def table_of(path):
+    """The same paragraphs as a table, each with one of three classes."""
+    table = path.with_suffix(".csv")
+    if not table.exists() or table.stat().st_mtime < path.stat().st_mtime:
+        with open(path) as lines, open(table, "w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["text", "label"])
+            rows.writerows((line.rstrip("\n"), "abc"[len(line) % 3]) for line in lines)
+    return table
+
+
 def memory_of(pid):
     """Resident and most resident bytes of a process."""
     found = dict(re.findall(r"(VmRSS|VmHWM|RssAnon):\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text()))
@@ -84,10 +96,11 @@ def train(args, task, data, cache, name):
     """One run: seconds to its start, the most memory of a worker, the share of its steps that waits for data."""
     out = args.work / "runs" / name
     shutil.rmtree(out, ignore_errors=True)
-    vocab = args.vocab if task == "mlm" else args.bpe
+    vocab = args.bpe if task == "clm" else args.vocab
     command = [args.build / "syncopate", "train", "--task", task, "--data", data, "--workers", args.workers, "--steps", args.steps,
                "--batch-size", 8, "--out", out, "--cache", cache, "--set", "task.test_limit=8", "--eval-every", args.steps,
-               "--threads", 1] + (["--vocab", vocab] if vocab else [])
+               "--threads", 1] + (["--vocab", vocab] if vocab else []) + (
+                   ["--text", "text", "--label", "label"] if task == "csv" else [])
     begin = time.monotonic()
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines, ready = [], []
@@ -126,7 +139,7 @@ def train(args, task, data, cache, name):
 
 
 def measure(args, task, texts, lines):
-    small, medium, large = texts
+    small, medium, large = map(table_of, texts) if task == "csv" else texts
     cache = args.work / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     tiny = train(args, task, small, "off", "tiny")

@@ -125,12 +125,20 @@ class CsvReader {
   int64_t skipped_ = 0;
 };
 
+SplitFiles csv_splits(const std::filesystem::path& path, Purpose purpose) {
+  require_data(path, "a folder with train.csv and test.csv, or a single file,");
+  return find_splits(path, csv_endings(), purpose);
+}
+
 }  // namespace
 
+std::vector<std::filesystem::path> csv_files(const std::filesystem::path& path, Purpose purpose) {
+  return csv_splits(path, purpose).all();
+}
+
 TextTask load_csv(const TextSource& source, Purpose purpose) {
-  require_data(source.path, "a folder with train.csv and test.csv, or a single file,");
   const bool need_labels = purpose != Purpose::kPredict;
-  const SplitFiles files = find_splits(source.path, csv_endings(), purpose);
+  const SplitFiles files = csv_splits(source.path, purpose);
   CsvReader reader(source, purpose);
   TextTask task{.name = "csv", .labels = {}, .train = {}, .test = {}};
   // The training file first: its labels are the ones that count.

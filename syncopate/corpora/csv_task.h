@@ -13,4 +13,7 @@ namespace syncopate::corpora {
 /// there, DataError with file and line for a label that is not known or empty.
 TextTask load_csv(const TextSource& source, Purpose purpose);
 
+/// The files that it reads.
+std::vector<std::filesystem::path> csv_files(const std::filesystem::path& path, Purpose purpose);
+
 }  // namespace syncopate::corpora

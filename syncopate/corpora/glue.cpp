@@ -113,6 +113,26 @@ std::vector<std::filesystem::path> part_files(const GlueFormat& format, const st
   return found;
 }
 
+/// Where a task's splits lie.
+struct GlueSplits {
+  SplitFiles files;                          ///< where the test split is one file
+  std::vector<std::filesystem::path> parts;  ///< of the test split, else
+  std::filesystem::path train;               ///< beside parts; empty unless for training
+};
+
+GlueSplits glue_splits(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose) {
+  require_data(path, "a folder with train.tsv and dev.tsv, or a single file,");
+  GlueSplits found;
+  std::error_code unreadable;  // a folder that cannot be looked into is reported by what follows
+  if (std::filesystem::is_directory(path, unreadable)) found.parts = part_files(format, path);
+  if (found.parts.empty()) {
+    found.files = find_splits(path, glue_endings(), purpose);
+  } else if (purpose == Purpose::kTrain) {
+    found.train = find_training_file(path, glue_endings());
+  }
+  return found;
+}
+
 }  // namespace
 
 const std::vector<GlueFormat>& glue_formats() {
@@ -130,24 +150,30 @@ const std::vector<GlueFormat>& glue_formats() {
   return kFormats;
 }
 
+std::vector<std::filesystem::path> glue_files(const GlueFormat& format, const std::filesystem::path& path,
+                                              Purpose purpose) {
+  const GlueSplits splits = glue_splits(format, path, purpose);
+  if (splits.parts.empty()) return splits.files.all();
+  std::vector<std::filesystem::path> all = splits.parts;
+  if (!splits.train.empty()) all.push_back(splits.train);
+  return all;
+}
+
 TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose,
                    const FileForm& form) {
-  require_data(path, "a folder with train.tsv and dev.tsv, or a single file,");
+  const GlueSplits splits = glue_splits(format, path, purpose);
   TextTask task{.name = format.name, .labels = format.labels, .train = {}, .test = {}};
   const bool need_labels = purpose != Purpose::kPredict;
   GlueReader reader(format, form);
-  std::error_code unreadable;  // a folder that cannot be looked into is reported by what follows
-  const bool folder = std::filesystem::is_directory(path, unreadable);
-  if (const auto parts = folder ? part_files(format, path) : std::vector<std::filesystem::path>{};
-      !parts.empty()) {
-    for (size_t i = 0; i < parts.size(); ++i) {
+  if (!splits.parts.empty()) {
+    for (size_t i = 0; i < splits.parts.size(); ++i) {
       const auto begin = static_cast<int64_t>(task.test.size());
-      reader.read(parts[i], need_labels, task.test);
+      reader.read(splits.parts[i], need_labels, task.test);
       task.parts.push_back({format.parts[i], begin, static_cast<int64_t>(task.test.size())});
     }
-    if (purpose == Purpose::kTrain) reader.read(find_training_file(path, glue_endings()), true, task.train);
+    if (!splits.train.empty()) reader.read(splits.train, true, task.train);
   } else {
-    const SplitFiles files = find_splits(path, glue_endings(), purpose);
+    const SplitFiles& files = splits.files;
     reader.read(files.test, need_labels, task.test);
     if (!files.train.empty()) reader.read(files.train, true, task.train);
     if (files.one_file && purpose == Purpose::kTrain) hold_out_of_one_file(path, task);

@@ -30,4 +30,8 @@ const std::vector<GlueFormat>& glue_formats();
 TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose,
                    const FileForm& form = {});
 
+/// The files that it reads.
+std::vector<std::filesystem::path> glue_files(const GlueFormat& format, const std::filesystem::path& path,
+                                              Purpose purpose);
+
 }  // namespace syncopate::corpora

@@ -16,6 +16,10 @@ struct SplitFiles {
   std::filesystem::path train;  ///< empty unless a folder was given for training
   std::filesystem::path test;   ///< of one file: that file, from which training holds out a tenth
   bool one_file = false;
+
+  std::vector<std::filesystem::path> all() const {
+    return train.empty() ? std::vector{test} : std::vector{train, test};
+  }
 };
 
 /// The folder's regular files that `keep` accepts, in the order of their names. Throws DataError when it

@@ -49,4 +49,13 @@ std::optional<bool> reads_pairs(const TextSource& source) {
   return !source.text_pair.empty();
 }
 
+std::vector<std::filesystem::path> files_of_task(const TextSource& source, Purpose purpose) {
+  if (source.path.empty()) return {};
+  if (source.task == "csv") return csv_files(source.path, purpose);
+  for (const GlueFormat& format : glue_formats()) {
+    if (format.name == source.task) return glue_files(format, source.path, purpose);
+  }
+  return {};
+}
+
 }  // namespace syncopate::corpora

@@ -30,4 +30,7 @@ TextTask load_task(const TextSource& source, Purpose purpose);
 /// Whether an example of the task is two texts; none: its columns would say, and are not named.
 std::optional<bool> reads_pairs(const TextSource& source);
 
+/// The files that load_task reads, of tasks that read tables; of others none. Throws as it does.
+std::vector<std::filesystem::path> files_of_task(const TextSource& source, Purpose purpose);
+
 }  // namespace syncopate::corpora

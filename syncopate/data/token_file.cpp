@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <system_error>
+#include <utility>
 
 #include "syncopate/base/error.h"
 
@@ -15,7 +16,7 @@ namespace syncopate::data {
 namespace {
 
 constexpr uint64_t kTokenFormat = 0x316E656B6F546E79;  // "ynToken1"; reads otherwise in another byte order
-constexpr size_t kFirstPage = 4096;
+constexpr int64_t kFirstPage = 4096;
 constexpr size_t kWrite = size_t{1} << 20;
 
 template <typename Plain>
@@ -96,55 +97,74 @@ void TokenFileWriter::finish() {
     if (kept < last_.size()) numbers_.add(bytes_of(&last_[kept], 1));
   }
   header.own = own_checksum(header);
-  std::vector<char> page(kFirstPage, '\0');
+  std::vector<char> page(static_cast<size_t>(kFirstPage), '\0');
   std::memcpy(page.data(), &header, sizeof header);
   if (::lseek(fd_, 0, SEEK_SET) < 0) fail_by_errno();
   write(page.data(), page.size());
 }
 
-TokenFile::TokenFile(const std::filesystem::path& path, const Header& header)
-    : file_(path, "token cache"), header_(header) {}
+TokenFile::TokenFile(std::filesystem::path path, int fd, const Header& header)
+    : path_(std::move(path)), fd_(fd), header_(header) {}
+
+TokenFile::~TokenFile() { ::close(fd_); }
 
 std::shared_ptr<const TokenFile> TokenFile::open(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
   Header header{};
   const bool read = ::pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
-  ::close(fd);
   const bool known = read && header.format == kTokenFormat && header.own == own_checksum(header) &&
                      (header.width == sizeof(uint16_t) || header.width == sizeof(int32_t)) &&
                      header.count >= 0;
-  if (!known) return nullptr;
-  auto file = std::make_shared<const TokenFile>(path, header);
-  const uint64_t size =
-      kFirstPage + static_cast<uint64_t>(header.count) * static_cast<uint64_t>(header.width);
-  return file->file_.bytes().size() == size ? file : nullptr;
+  if (known && ::lseek(fd, 0, SEEK_END) == kFirstPage + header.count * header.width)
+    return std::make_shared<const TokenFile>(path, fd, header);
+  ::close(fd);
+  return nullptr;
 }
 
 bool TokenFile::sound() const {
-  constexpr size_t kPortion = size_t{1} << 24;  // bytes in our memory at a time
+  constexpr int64_t kPortion = int64_t{1} << 22;
+  std::vector<char> portion(static_cast<size_t>(kPortion));
   Checksum sum;
-  std::string_view rest = file_.bytes().substr(kFirstPage);
-  while (!rest.empty()) {
-    sum.add(rest.substr(0, kPortion));
-    rest.remove_prefix(std::min(kPortion, rest.size()));
-    file_.let_go();
+  const int64_t all = header_.count * header_.width;
+  for (int64_t from = 0; from < all; from += kPortion) {
+    const auto size = static_cast<size_t>(std::min(kPortion, all - from));
+    try {
+      read_bytes(from, portion.data(), size);
+    } catch (const DataError&) {
+      return false;
+    }
+    sum.add({portion.data(), size});
   }
   return sum.value() == header_.content;
 }
 
+void TokenFile::read_bytes(int64_t from, char* into, size_t size) const {
+  off_t at = kFirstPage + from;
+  while (size > 0) {
+    const ssize_t got = ::pread(fd_, into, size, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      throw DataError("{} cannot be read any more ({}); start the run again, which makes it anew",
+                      path_.string(), got < 0 ? std::strerror(errno) : "it has become shorter");
+    }
+    into += got;
+    at += got;
+    size -= static_cast<size_t>(got);
+  }
+}
+
 void TokenFile::read(int64_t begin, std::span<int32_t> into) const {
   check(begin >= 0 && begin + static_cast<int64_t>(into.size()) <= size(), "pieces are within their stream");
-  // The system maps 64 KiB around what is touched: 64 MiB at most.
-  constexpr uint32_t kReadsBetween = 1024;
-  if (reads_.fetch_add(1, std::memory_order_relaxed) % kReadsBetween == kReadsBetween - 1) file_.let_go();
-  const char* from = file_.bytes().data() + kFirstPage + begin * header_.width;
-  if (header_.width == sizeof(int32_t)) {
-    std::memcpy(into.data(), from, into.size_bytes());
-    return;
+  const size_t bytes = into.size() * static_cast<size_t>(header_.width);
+  char* const narrow = reinterpret_cast<char*>(into.data()) + (into.size_bytes() - bytes);
+  read_bytes(begin * header_.width, narrow, bytes);
+  if (header_.width == sizeof(int32_t)) return;
+  for (size_t i = 0; i < into.size(); ++i) {  // behind what is written, until the last one is
+    uint16_t piece = 0;
+    std::memcpy(&piece, narrow + i * sizeof piece, sizeof piece);
+    into[i] = piece;
   }
-  const auto* narrow = reinterpret_cast<const uint16_t*>(from);  // at an even place of a page
-  std::copy_n(narrow, into.size(), into.begin());
 }
 
 uint64_t TokenFile::fingerprint(int64_t count) const {

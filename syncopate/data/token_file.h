@@ -1,19 +1,23 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "syncopate/base/file.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/data/tokens.h"
 
 // A stream of pieces in a file: a page with its size and checksums, then the pieces, 2 bytes each where the
 // vocabulary's numbers fit into them, else 4. In this machine's byte order.
 namespace syncopate::data {
+
+/// What such a file is called.
+inline std::filesystem::path token_file(const std::filesystem::path& folder, const std::string& name) {
+  return folder / (name + ".tokens");
+}
 
 /// Writes such a file piece by piece. Failures (a full disk) are std::system_error. One that was not finished
 /// is no token file.
@@ -40,7 +44,8 @@ class TokenFileWriter {
   std::vector<int32_t> last_;  ///< kMostDropped of them, fewer where there are not more
 };
 
-/// Such a file, mapped: its pages are shared by all who read it, and do not pile up in this process's memory.
+/// Such a file. What is read of it stays in the system's cache, which all processes share, and is no part of
+/// this one's memory.
 class TokenFile : public Tokens {
  public:
   /// Nothing where there is no such file, or one that is not whole by its size and first page.
@@ -63,12 +68,16 @@ class TokenFile : public Tokens {
     uint64_t own;                                 ///< checksum of what stands before
   };
 
-  TokenFile(const std::filesystem::path& path, const Header& header);  ///< for open()
+  TokenFile(std::filesystem::path path, int fd, const Header& header);  ///< for open()
+  ~TokenFile() override;
 
  private:
-  const MappedFile file_;
+  /// Bytes of the pieces. Throws DataError where there are not so many, or they cannot be read.
+  void read_bytes(int64_t from, char* into, size_t size) const;
+
+  const std::filesystem::path path_;
+  const int fd_;
   const Header header_;
-  mutable std::atomic<uint32_t> reads_ = 0;  ///< since pages were let go
 };
 
 }  // namespace syncopate::data

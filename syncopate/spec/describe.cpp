@@ -49,10 +49,8 @@ void RunSpec::Task::describe(Fields& fields) {
       .one_of({"auto", "line", "blank"});
   fields
       .add("cache", cache,
-           "mlm, clm: where the tokens of the data are kept for all workers and for later runs: a folder, "
-           "off, "
-           "or "
-           "auto (.token-cache beside the run's folder, for 32 MiB of text or more)",
+           "mlm, clm, csv, GLUE: where the tokens of the data are kept for all workers and for later runs: a "
+           "folder, off, or auto (.token-cache beside the run's folder, for 32 MiB of text or more)",
            "cache")
       .takes("FOLDER");
   fields.add("stride", stride, "squad: tokens by which the windows of a long text overlap");

@@ -9,6 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/corpora/task.h"
 #include "syncopate/data/text_dataset.h"
+#include "syncopate/tasks/classified_texts.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/tasks/task_files.h"
 #include "syncopate/tasks/wordpiece_start.h"
@@ -38,10 +39,10 @@ void align_labels(nn::BertClassifier& model, const std::vector<std::string>& lab
   model.name_labels(labels);
 }
 
-train::MakeMetric metric_of(const corpora::TextTask& task) {
-  train::ClassificationOptions options{
-      .classes = static_cast<int64_t>(task.labels.size()), .top = 0, .parts = {}};
-  for (const auto& part : task.parts) options.parts.push_back({part.name, part.begin, part.end});
+train::MakeMetric metric_of(const std::vector<std::string>& labels,
+                            const std::vector<corpora::TestPart>& parts) {
+  train::ClassificationOptions options{.classes = static_cast<int64_t>(labels.size()), .top = 0, .parts = {}};
+  for (const auto& part : parts) options.parts.push_back({part.name, part.begin, part.end});
   return train::classification(std::move(options));
 }
 
@@ -120,54 +121,33 @@ Scoring::Answer answer_with_classes(std::vector<std::string> labels, std::vector
 
 }  // namespace
 
-namespace {
-
-uint64_t key_of(const corpora::TextExample& example) { return corpora::validation_key(example.a, example.b); }
-
-std::vector<uint64_t> keys_of(const std::vector<corpora::TextExample>& examples) {
-  std::vector<uint64_t> keys;
-  for (const corpora::TextExample& example : examples) keys.push_back(key_of(example));
-  return keys;
-}
-
-}  // namespace
-
 TaskSetup make_classification(const spec::RunSpec& spec, comm::Group& group) {
   const Start start = find_start(spec);
-  corpora::TextTask task = corpora::load_task(
-      text_source(spec.task.name, spec.task.data, spec.task.columns()), corpora::Purpose::kTrain);
-  std::vector<corpora::TextExample> validation =
-      hold_out_validation(task.train, spec, key_of, "examples", task.notes);
-  if (const std::string path = spec.validation().path; !path.empty()) {
-    corpora::TextSource source = text_source(spec.task.name, path, spec.task.columns());
-    source.labels = task.labels;
-    corpora::TextTask loaded = corpora::load_task(source, corpora::Purpose::kEvaluate);
-    task.notes.insert(task.notes.end(), loaded.notes.begin(), loaded.notes.end());
-    require_other_than_test(keys_of(loaded.test), keys_of(task.test));
-    validation = std::move(loaded.test);
-  }
-  keep_subset(task.train, spec);
-  keep_test_sample(task, spec);
-  TaskSetup made;
-  const std::shared_ptr<text::WordPiece> tokenizer =
-      find_vocabulary(spec, start, corpora::texts_of(task.train), group);
   const int64_t max_length = spec.max_length();
+  require_bert_fits(spec, start, max_length);
+  ClassifiedTexts texts(spec, group.rank() == 0);
+  const std::shared_ptr<text::WordPiece> tokenizer = find_vocabulary(
+      spec, start, [&](bool wanted) { return texts.vocabulary(wanted); }, group);
+  require_vocabulary_fits(spec, start, *tokenizer);
+  const ClassifiedExamples examples = texts.examples(*tokenizer, max_length);
   auto loaded = start_bert<nn::BertClassifier>(spec, start, *tokenizer, max_length,
-                                               static_cast<int64_t>(task.labels.size()));
+                                               static_cast<int64_t>(examples.labels.size()));
   nn::BertClassifier& model = *loaded.model;
-  if (!loaded.fresh_head) align_labels(model, task.labels, loaded.notes);
-  model.name_labels(task.labels);
+  if (!loaded.fresh_head) align_labels(model, examples.labels, loaded.notes);
+  model.name_labels(examples.labels);
+  TaskSetup made;
   made.notes = std::move(loaded.notes);
-  made.notes.insert(made.notes.end(), task.notes.begin(), task.notes.end());
-  made.notes.insert(made.notes.end(), task.training_notes.begin(), task.training_notes.end());
+  made.notes.insert(made.notes.end(), examples.notes.begin(), examples.notes.end());
   made.model = std::move(loaded.model);
-  made.train = std::make_shared<data::TextDataset>(task.train, *tokenizer, max_length);
-  made.test = std::make_shared<data::TextDataset>(task.test, *tokenizer, max_length);
-  made.metric = metric_of(task);
-  if (!validation.empty()) {
-    made.validation = std::make_shared<data::TextDataset>(validation, *tokenizer, max_length);
-    task.parts.clear();  // they are the test split's
-    made.validation_metric = metric_of(task);
+  const auto dataset = [&](const std::shared_ptr<const data::TextExamples>& split) {
+    return std::make_shared<data::TextDataset>(split, tokenizer->pad());
+  };
+  made.train = dataset(examples.train);
+  made.test = dataset(examples.test);
+  made.metric = metric_of(examples.labels, examples.parts);
+  if (examples.validation) {
+    made.validation = dataset(examples.validation);
+    made.validation_metric = metric_of(examples.labels, {});  // the parts are the test split's
   }
   set_vocabulary(made, model, tokenizer, max_length);
   return made;
@@ -185,8 +165,8 @@ Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
   if (source.labels.empty()) {  // transformers' names for classes without one
     for (int64_t i = 0; i < config.num_labels; ++i) source.labels.push_back(fmt::format("LABEL_{}", i));
   }
-  const corpora::TextTask task = spec.prompts.empty() ? corpora::load_task(source, purpose_of(spec, predict))
-                                                      : task_of_prompts(spec, source);
+  corpora::TextTask task = spec.prompts.empty() ? corpora::load_task(source, purpose_of(spec, predict))
+                                                : task_of_prompts(spec, source);
   if (config.num_labels != static_cast<int64_t>(task.labels.size())) {
     throw DataError(
         "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
@@ -197,8 +177,8 @@ Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
   require_vocabulary_fits(tokenizer, config, spec.model, "in it");
   const int64_t max_length = scored_length(spec, config.max_positions);
   Scoring made;
-  made.test = std::make_shared<data::TextDataset>(task.test, tokenizer, max_length);
-  made.metric = metric_of(task);
+  made.test = std::make_shared<data::TextDataset>(std::move(task.test), tokenizer, max_length);
+  made.metric = metric_of(task.labels, task.parts);
   made.notes = std::move(notes);
   made.answer = answer_with_classes(task.labels, spec.prompts, spec.pairs);
   made.model = std::move(loaded.model);

@@ -58,6 +58,25 @@ void set_vocabulary(TaskSetup& made, const nn::Bert& model, const std::shared_pt
   made.fingerprint = fingerprint_of(tokenizer->words());
 }
 
+nn::BertConfig start_config(const spec::RunSpec& spec, const Start& start, int64_t max_length) {
+  nn::BertConfig config;
+  if (start.folder.empty()) {
+    config = nn::preset(spec.model.name);
+  } else {
+    config = nn::read_bert_config(std::filesystem::path(start.folder) / "config.json");
+    if (nn::is_preset(spec.model.name)) {
+      const nn::BertConfig named = nn::preset(spec.model.name);
+      require_same_shape(spec, named.layers == config.layers && named.hidden == config.hidden &&
+                                   named.heads == config.heads && named.ffn == config.ffn);
+    } else {
+      require_same_shape(spec, false);
+    }
+  }
+  require_length_fits(max_length, config.max_positions,
+                      start.folder.empty() ? spec.model.name : start.folder);
+  return config;
+}
+
 // Tables are padded to a round number of rows at times; more rows than that, or fewer, are another
 // vocabulary's.
 void require_vocabulary_fits(const text::WordPiece& tokenizer, const nn::BertConfig& config,
@@ -69,6 +88,14 @@ void require_vocabulary_fits(const text::WordPiece& tokenizer, const nn::BertCon
       "the vocabulary {} has {} words but the model {} has embeddings for {}; use the vocabulary it was "
       "trained with",
       vocab, tokenizer.size(), folder, config.vocab_size);
+}
+
+void require_vocabulary_fits(const spec::RunSpec& spec, const Start& start,
+                             const text::WordPiece& tokenizer) {
+  if (start.folder.empty()) return;
+  require_vocabulary_fits(tokenizer,
+                          nn::read_bert_config(std::filesystem::path(start.folder) / "config.json"),
+                          start.folder, spec.model.vocab.empty() ? "in it" : spec.model.vocab);
 }
 
 }  // namespace syncopate::tasks

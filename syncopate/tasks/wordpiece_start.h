@@ -39,38 +39,35 @@ void set_vocabulary(TaskSetup& made, const nn::Bert& model, const std::shared_pt
 void require_vocabulary_fits(const text::WordPiece& tokenizer, const nn::BertConfig& config,
                              const std::string& folder, const std::string& vocab);
 
+/// The same of a run's vocabulary, where it starts from a folder.
+void require_vocabulary_fits(const spec::RunSpec& spec, const Start& start, const text::WordPiece& tokenizer);
+
+/// The config of what a run starts with. Throws ConfigError unless it is of the shape that --model names and
+/// has positions for `max_length` tokens.
+nn::BertConfig start_config(const spec::RunSpec& spec, const Start& start, int64_t max_length);
+
+/// The same check by itself, before what takes its time.
+inline void require_bert_fits(const spec::RunSpec& spec, const Start& start, int64_t max_length) {
+  start_config(spec, start, max_length);
+}
+
 /// The model a run starts with: a preset with fresh values, or a folder's. `num_labels`: a classifier's.
 template <typename Head>
 nn::Loaded<Head> start_bert(const spec::RunSpec& spec, const Start& start, const text::WordPiece& tokenizer,
                             int64_t max_length, int64_t num_labels) {
-  nn::BertConfig config;
+  nn::BertConfig config = start_config(spec, start, max_length);
+  nn::Loaded<Head> loaded;
   if (start.folder.empty()) {
-    config = nn::preset(spec.model.name);
     config.vocab_size = tokenizer.size();
     config.pad_token = tokenizer.pad();
     config.num_labels = num_labels;
-  } else {
-    config = nn::read_bert_config(std::filesystem::path(start.folder) / "config.json");
-    if (nn::is_preset(spec.model.name)) {
-      const nn::BertConfig named = nn::preset(spec.model.name);
-      require_same_shape(spec, named.layers == config.layers && named.hidden == config.hidden &&
-                                   named.heads == config.heads && named.ffn == config.ffn);
-    } else {
-      require_same_shape(spec, false);
-    }
-  }
-  require_length_fits(max_length, config.max_positions,
-                      start.folder.empty() ? spec.model.name : start.folder);
-  nn::Loaded<Head> loaded;
-  if (start.folder.empty()) {
     loaded.model = nn::make_bert<Head>(config, start_seed(spec));
     loaded.fresh_head = true;
   } else {
     loaded = nn::load_bert<Head>(
         start.folder,
         {.num_labels = num_labels, .seed = start_seed(spec), .fresh_head = start.fresh_head, .settle = {}});
-    require_vocabulary_fits(tokenizer, loaded.model->config(), start.folder,
-                            spec.model.vocab.empty() ? "in it" : spec.model.vocab);
+    require_vocabulary_fits(spec, start, tokenizer);
   }
   loaded.model->set_dropout(spec.model.dropout, spec.model.inner_dropout);
   loaded.model->set_label_smoothing(spec.optim.label_smoothing);

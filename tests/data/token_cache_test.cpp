@@ -160,6 +160,12 @@ TEST_F(TokenCacheFiles, TakeTwoBytesAPieceWhereTheyDo) {
     EXPECT_EQ(all_of(*file), given);
     EXPECT_EQ(fs::file_size(path), 4096 + given.size() * (size > 65536 ? 4 : 2));
   }
+  const auto cut = TokenFile::open(folder_ / "65536");
+  fs::resize_file(folder_ / "65536", 4096 + 4);
+  std::vector<int32_t> some(2);
+  cut->read(0, some);
+  EXPECT_EQ(some, (std::vector<int32_t>{0, 1}));
+  EXPECT_THROW(cut->read(1, some), DataError) << "cut short while it is used";
   TokenFileWriter writer(folder_ / "narrow", 65536);
   EXPECT_THROW(writer.append(large), InternalError);
   EXPECT_FALSE(TokenFile::open(folder_ / "narrow")) << "not finished";

@@ -1,4 +1,4 @@
-#include "syncopate/tasks/language_texts.h"
+// Tokens that are kept in files are those of memory, whatever the task.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -13,12 +13,16 @@
 namespace syncopate::tasks {
 namespace {
 
-class CachedLanguage : public testing::TestWithParam<std::string> {
+class CachedTexts : public testing::TestWithParam<std::string> {
  protected:
   TaskSetup made(const std::string& cache, const std::string& validation = "0.1") {
     spec::RunSpec spec;
     spec.task.name = GetParam();
     spec.task.data = data_;
+    if (classifies()) {
+      spec.task.text = "text";
+      spec.task.label = "label";
+    }
     spec.task.cache = cache;
     spec.task.validation = validation;
     spec.task.max_length = 24;
@@ -32,11 +36,14 @@ class CachedLanguage : public testing::TestWithParam<std::string> {
                        [&](const std::string& note) { return note.find(part) != note.npos; });
   }
 
+  static bool classifies() { return GetParam() == "csv"; }
+
   test::TempDir folder_;
-  std::string data_ = test::small_corpus(folder_ / "data");
+  std::string data_ =
+      classifies() ? test::small_table(folder_ / "data") : test::small_corpus(folder_ / "data");
 };
 
-TEST_P(CachedLanguage, GivesTheSameRunAsMemory) {
+TEST_P(CachedTexts, GivesTheSameRunAsMemory) {
   const TaskSetup memory = made("off"), first = made(folder_ / "cache"), second = made(folder_ / "cache");
   EXPECT_TRUE(says(first, "tokens kept in "));
   EXPECT_TRUE(says(second, "tokens read from "));
@@ -48,8 +55,10 @@ TEST_P(CachedLanguage, GivesTheSameRunAsMemory) {
     EXPECT_EQ(cached->test->fingerprint(), memory.test->fingerprint());
     EXPECT_EQ(cached->validation->fingerprint(), memory.validation->fingerprint());
     const std::vector<int64_t> ids{1, 0, 2};
-    EXPECT_TRUE(at::equal(cached->train->collate(ids, 5).at("input_ids"),
-                          memory.train->collate(ids, 5).at("input_ids")));
+    const tensor::Batch batch = cached->train->collate(ids, 5);
+    for (const auto& [name, field] : memory.train->collate(ids, 5).fields)
+      EXPECT_TRUE(at::equal(batch.at(name), field)) << name;
+    EXPECT_EQ(cached->train->length(1), memory.train->length(1));
     EXPECT_EQ(std::vector<std::string>(cached->notes.begin(), cached->notes.end() - 1), memory.notes);
   }
   const TaskSetup other = made(folder_ / "cache", "off");
@@ -57,7 +66,7 @@ TEST_P(CachedLanguage, GivesTheSameRunAsMemory) {
   EXPECT_NE(other.train->fingerprint(), memory.train->fingerprint()) << "the foil";
 }
 
-TEST_P(CachedLanguage, UsesMemoryWhereNothingCanBeKept) {
+TEST_P(CachedTexts, UsesMemoryWhereNothingCanBeKept) {
   test::write_text(folder_ / "file", "");
   const TaskSetup kept = made(folder_ / "file"), memory = made("off");
   EXPECT_TRUE(says(kept, "warning: tokens cannot be kept in "));
@@ -65,7 +74,7 @@ TEST_P(CachedLanguage, UsesMemoryWhereNothingCanBeKept) {
   EXPECT_FALSE(says(made("auto"), "tokens")) << "so little text is not worth it";
 }
 
-INSTANTIATE_TEST_SUITE_P(Tasks, CachedLanguage, testing::Values("mlm", "clm"),
+INSTANTIATE_TEST_SUITE_P(Tasks, CachedTexts, testing::Values("mlm", "clm", "csv"),
                          [](const auto& given) { return given.param; });
 
 }  // namespace

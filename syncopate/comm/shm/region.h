@@ -30,7 +30,7 @@ class ShmRegion {
 
   /// How far one rank is.
   struct alignas(64) Desk {
-    Bell bell;                                  ///< who waits for this rank sleeps here
+    Bell bell;                                  ///< who waits for this rank sleeps here; itself in agree()
     std::atomic<int32_t> ready;                 ///< 1: everybody has the memory
     std::atomic<int64_t> published;             ///< pieces that it has put where others find them
     std::atomic<int64_t> reduced;               ///< of which it has summed its share

@@ -1,0 +1,232 @@
+#include "syncopate/data/kept_folder.h"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "syncopate/base/clock.h"
+#include "syncopate/base/error.h"
+#include "syncopate/base/file.h"
+#include "syncopate/base/file_lock.h"
+#include "syncopate/base/hash.h"
+#include "syncopate/base/notes.h"
+#include "syncopate/base/standard_error.h"
+#include "syncopate/base/text.h"
+#include "syncopate/data/file_hashes.h"
+
+namespace syncopate::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCheckedNote = "checked";
+constexpr const char* kNote = "corpus.json";
+
+std::string hexadecimal(uint64_t number) { return fmt::format("{:016x}", number); }
+
+/// A text with its checksum in the first line.
+void write_sealed(const fs::path& path, const std::string& text) {
+  write_file_atomically(path, hexadecimal(checksum(text)) + "\n" + text);
+}
+
+/// A cache that cannot be written is no bad data.
+template <typename Write>
+void writable(const Write& write) {
+  try {
+    write();
+  } catch (const DataError& error) {
+    throw CacheUnavailable(error.what());
+  }
+}
+
+std::optional<std::string> read_sealed(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  try {
+    const std::string whole = read_file(path, "token cache");
+    const size_t end = whole.find('\n');
+    if (end == whole.npos || whole.substr(0, end) != hexadecimal(checksum(whole.substr(end + 1))))
+      return std::nullopt;
+    return whole.substr(end + 1);
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
+}
+
+/// Which start of this machine it is: what was read since then is still what it was, if nobody wrote.
+std::string this_boot() {
+  try {
+    return read_file("/proc/sys/kernel/random/boot_id", "number of this start");
+  } catch (const DataError&) {
+    return "";
+  }
+}
+
+/// The state in which an entry's files were found sound.
+std::string state_of(const fs::path& entry, const std::vector<std::string>& names) {
+  std::string state;
+  for (const std::string& name : names) state += stamp_of(token_file(entry, name)) + "\n";
+  return state + this_boot();
+}
+
+bool known_to_be_sound(const fs::path& entry, const std::vector<std::string>& names) {
+  try {
+    return !this_boot().empty() && read_file(entry / kCheckedNote, "token cache") == state_of(entry, names);
+  } catch (const DataError&) {  // nobody has looked yet
+    return false;
+  }
+}
+
+void note_soundness(const fs::path& entry, const std::vector<std::string>& names) {
+  try {
+    write_file_atomically(entry / kCheckedNote, state_of(entry, names));
+  } catch (const DataError&) {  // another's folder: every start reads it all
+  }
+}
+
+}  // namespace
+
+/// The only process of this host that looks for, and makes, what is kept of some files. Where the folder is
+/// another's, there is nothing to wait for: what it holds may be used, but nothing made.
+class KeptFolder::Turn {
+ public:
+  explicit Turn(const KeptFolder& kept) {
+    std::error_code failed;
+    fs::create_directories(kept.folder_, failed);
+    if (failed) throw CacheUnavailable(failed.message());
+    try {
+      lock_.emplace(kept.folder_ / (kept.of_files_ + ".lock"), [&] {
+        if (kept.waiting_) tell("waiting for another process that makes the tokens of {}", kept.name_);
+      });
+    } catch (const std::system_error& error) {
+      if (error.code().value() != EACCES && error.code().value() != EROFS && error.code().value() != EPERM)
+        throw CacheUnavailable(error.code().message());
+      refused_ = error.code().message();
+    }
+  }
+  void require_writable() const {
+    if (!lock_) throw CacheUnavailable(refused_);
+  }
+
+ private:
+  std::optional<FileLock> lock_;
+  std::string refused_;
+};
+
+KeptFolder::KeptFolder(fs::path folder, std::vector<fs::path> files, std::string name, bool waiting)
+    : folder_(std::move(folder)), files_(std::move(files)), name_(std::move(name)), waiting_(waiting) {
+  std::string paths;
+  for (const fs::path& file : files_) paths += fs::absolute(file).lexically_normal().string() + "\n";
+  of_files_ = hexadecimal(checksum(paths));
+}
+
+uintmax_t KeptFolder::bytes() const {
+  uintmax_t sum = 0;
+  std::error_code unreadable;  // reading says why
+  for (const fs::path& file : files_) {
+    const uintmax_t size = fs::file_size(file, unreadable);
+    if (!unreadable) sum += size;
+  }
+  return sum;
+}
+
+std::string KeptFolder::key_of(const nlohmann::json& what) {
+  nlohmann::json all{{"what", what}, {"files", nlohmann::json::array()}};
+  stamps_.clear();
+  for (const fs::path& file : files_) stamps_.push_back(stamp_of(file));
+  const std::vector<std::string> hashes = hashes_of(files_, folder_ / (of_files_ + ".files"));
+  for (size_t i = 0; i < files_.size(); ++i) all["files"].push_back({files_[i].string(), hashes[i]});
+  return hexadecimal(checksum(all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+}
+
+std::string KeptFolder::text(const nlohmann::json& what, const std::function<std::string()>& make) {
+  const Turn turn(*this);
+  const fs::path path = folder_ / (key_of(what) + ".vocabulary");
+  if (auto known = read_sealed(path)) return *known;
+  turn.require_writable();
+  const std::string made = make();
+  writable([&] { write_sealed(path, made); });
+  return made;
+}
+
+KeptFolder::Entry KeptFolder::entry(const Recipe& recipe) {
+  const Turn turn(*this);
+  const fs::path place = folder_ / key_of(recipe.what);
+  std::error_code ignored;
+  const bool found = fs::exists(place, ignored);
+  if (Entry known = open(place, recipe); !known.files.empty()) {
+    known.notes.push_back(fmt::format("tokens read from {}", place.string()));
+    return known;
+  }
+  turn.require_writable();
+  require_room(recipe.room);
+  if (found && !remove_tree(place)) throw CacheUnavailable(std::strerror(errno));
+  const std::string note = make(place, recipe);
+  Entry made = open(place, recipe);
+  check(!made.files.empty(), "tokens that were written can be read");
+  made.notes.push_back(note);
+  if (found)
+    made.notes.push_back(warning(fmt::format("{} was damaged and has been made again", place.string())));
+  return made;
+}
+
+KeptFolder::Entry KeptFolder::open(const fs::path& entry, const Recipe& recipe) const {
+  const auto note = read_sealed(entry / kNote);
+  if (!note) return {};
+  Entry found;
+  for (const std::string& name : recipe.names) {
+    found.files.push_back(TokenFile::open(token_file(entry, name)));
+    if (!found.files.back()) return {};
+  }
+  if (!known_to_be_sound(entry, recipe.names)) {
+    for (const auto& file : found.files) {
+      if (!file->sound()) return {};
+    }
+    note_soundness(entry, recipe.names);
+  }
+  found.note = nlohmann::json::parse(*note);
+  return found;
+}
+
+void KeptFolder::require_room(double needed) const {
+  struct statvfs disk {};
+  if (::statvfs(folder_.c_str(), &disk) != 0) return;  // writing says why
+  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  if (free >= needed) return;
+  throw CacheUnavailable(fmt::format("it would need about {}, but {} are free", bytes_for_people(needed),
+                                     bytes_for_people(free)));
+}
+
+/// Gives the sentence about it.
+std::string KeptFolder::make(const fs::path& entry, const Recipe& recipe) {
+  const Stopwatch watch;
+  fs::path writing = entry;
+  writing += ".writing";
+  try {
+    if (!remove_tree(writing)) throw std::system_error(errno, std::generic_category());
+    writable([&] { make_folder(writing); });
+    const nlohmann::json note = recipe.make(writing);
+    for (size_t i = 0; i < files_.size(); ++i) {
+      if (stamp_of(files_[i]) != stamps_[i])
+        throw DataError("{} was changed while it was read; start again when it is whole", files_[i].string());
+    }
+    const std::string text = note.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    writable([&] { write_sealed(writing / kNote, text); });
+    fs::rename(writing, entry);
+  } catch (const std::system_error& error) {
+    remove_tree(writing);
+    throw CacheUnavailable(error.code().message());
+  } catch (...) {
+    remove_tree(writing);
+    throw;
+  }
+  note_soundness(entry, recipe.names);
+  return fmt::format("tokens kept in {} for the other workers and later runs, made in {:.1f} s",
+                     entry.string(), watch.seconds());
+}
+
+}  // namespace syncopate::data

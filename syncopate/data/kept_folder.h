@@ -1,0 +1,70 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "syncopate/data/token_file.h"
+
+namespace syncopate::data {
+
+/// The cache cannot be used here (nobody may write there, the disk is full): what() says why, as the end of a
+/// sentence.
+class CacheUnavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What was made of some files, for the other workers of this host and for later runs: token files, with a
+/// note beside them, in a folder that is named by a hash of all that decides them, the files' contents among
+/// it. Whoever comes first makes them while the others wait, beside their place, and renames them when whole;
+/// what was damaged is made again. Nothing in the folder is needed: it may be deleted while no run begins.
+class KeptFolder {
+ public:
+  /// Of these files, which a sentence calls `name`. `waiting`: the user is told that another process is at
+  /// it.
+  KeptFolder(std::filesystem::path folder, std::vector<std::filesystem::path> files, std::string name,
+             bool waiting);
+
+  uintmax_t bytes() const;  ///< of the files
+
+  /// A text that `make` gives, here or before; `what` says all that decides it beside the files. Throws
+  /// CacheUnavailable.
+  std::string text(const nlohmann::json& what, const std::function<std::string()>& make);
+
+  struct Recipe {
+    nlohmann::json what;             ///< all that decides it beside the files
+    std::vector<std::string> names;  ///< of its token files
+    double room = 0;                 ///< bytes, about
+    /// Writes the token files into a folder and gives the note. Failures to write are std::system_error.
+    std::function<nlohmann::json(const std::filesystem::path& folder)> make;
+  };
+  struct Entry {
+    std::vector<std::shared_ptr<const TokenFile>> files;  ///< as named
+    nlohmann::json note;
+    std::vector<std::string> notes;  ///< for the user: what became of the cache
+  };
+  /// Throws CacheUnavailable, and what `make` throws.
+  Entry entry(const Recipe& recipe);
+
+ private:
+  class Turn;
+  std::string key_of(const nlohmann::json& what);  ///< reads the files where they are new
+  Entry open(const std::filesystem::path& entry, const Recipe& recipe) const;
+  std::string make(const std::filesystem::path& entry, const Recipe& recipe);
+  void require_room(double needed) const;
+
+  const std::filesystem::path folder_;
+  const std::vector<std::filesystem::path> files_;
+  const std::string name_;
+  const bool waiting_;
+  std::vector<std::string> stamps_;  ///< of the files when they were hashed
+  std::string of_files_;             ///< by their paths: what the lock and the book of hashes are called
+};
+
+}  // namespace syncopate::data

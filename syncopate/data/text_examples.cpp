@@ -59,6 +59,10 @@ void append_encoded(MemoryExamples& made, const corpora::TextExample& example,
   made.append(tokenizer.encode(example.a, pair, max_length), example.label);
 }
 
+void require_room_for_special_words(int64_t max_length) {
+  if (max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", max_length);
+}
+
 }  // namespace
 
 void MemoryExamples::append(const text::Encoding& encoding, int64_t label) {
@@ -114,18 +118,22 @@ nlohmann::json MemoryExamples::write(const std::filesystem::path& folder, const 
 }
 
 std::shared_ptr<const MemoryExamples> tokenized(std::vector<corpora::TextExample> examples,
-                                                const text::WordPiece& tokenizer, int64_t max_length,
-                                                size_t threads) {
-  if (max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", max_length);
+                                                const text::WordPiece& tokenizer, int64_t max_length) {
+  require_room_for_special_words(max_length);
   auto all = std::make_shared<MemoryExamples>();
-  if (threads < 2) {
-    for (const corpora::TextExample& example : examples) append_encoded(*all, example, tokenizer, max_length);
-    return all;
-  }
+  for (const corpora::TextExample& example : examples) append_encoded(*all, example, tokenizer, max_length);
+  return all;
+}
+
+std::shared_ptr<const MemoryExamples> tokenized_together(std::vector<corpora::TextExample> examples,
+                                                         const text::WordPiece& tokenizer, int64_t max_length,
+                                                         const std::function<void(int64_t done)>& progress) {
+  require_room_for_special_words(max_length);
   using Texts = std::vector<corpora::TextExample>;
   constexpr size_t kTogether = 1024;
+  auto all = std::make_shared<MemoryExamples>();
   OrderedWork<Texts, MemoryExamples> work(
-      threads,
+      worthwhile_threads(),
       [&] {
         return [&](Texts& texts) {
           MemoryExamples made;
@@ -134,7 +142,10 @@ std::shared_ptr<const MemoryExamples> tokenized(std::vector<corpora::TextExample
           return made;
         };
       },
-      [&](const MemoryExamples& made) { all->append(made); });
+      [&](const MemoryExamples& made) {
+        all->append(made);
+        progress(all->size());
+      });
   for (size_t from = 0; from < examples.size(); from += kTogether) {
     const auto first = examples.begin() + static_cast<std::ptrdiff_t>(from);
     const auto count = static_cast<std::ptrdiff_t>(std::min(kTogether, examples.size() - from));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -56,10 +57,13 @@ class MemoryExamples : public TextExamples {
   std::vector<int32_t> seconds_, labels_;
 };
 
-/// The examples by a tokenizer, cut to `max_length` with their special words. The texts are gone behind it.
+/// The examples by a tokenizer, cut to `max_length` with their special words.
 std::shared_ptr<const MemoryExamples> tokenized(std::vector<corpora::TextExample> examples,
-                                                const text::WordPiece& tokenizer, int64_t max_length,
-                                                size_t threads = 1);
+                                                const text::WordPiece& tokenizer, int64_t max_length);
+/// The same by all processors; texts are gone as soon as they are done. `progress` is told how many.
+std::shared_ptr<const MemoryExamples> tokenized_together(std::vector<corpora::TextExample> examples,
+                                                         const text::WordPiece& tokenizer, int64_t max_length,
+                                                         const std::function<void(int64_t done)>& progress);
 
 /// The names of a split's token files.
 std::vector<std::string> files_of_examples(const std::string& split);

@@ -6,10 +6,10 @@
 
 #include <utility>
 
-#include "syncopate/base/notes.h"
-#include "syncopate/base/ordered_work.h"
+#include "syncopate/base/progress.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/tasks/task_files.h"
+#include "syncopate/tasks/token_folder.h"
 #include "syncopate/text/vocabulary.h"
 
 namespace syncopate::tasks {
@@ -17,7 +17,6 @@ namespace {
 
 /// Another number whenever the same files, settings and vocabulary would become other examples than before.
 constexpr int kExamplesVersion = 1;
-constexpr uintmax_t kWorthKeeping = uintmax_t{32} << 20;  // bytes of files
 
 corpora::TextSource source_of(const spec::RunSpec& spec) {
   return text_source(spec.task.name, spec.task.data, spec.task.columns());
@@ -56,13 +55,12 @@ std::vector<std::filesystem::path> files_of(const spec::RunSpec& spec) {
 }  // namespace
 
 ClassifiedTexts::ClassifiedTexts(const spec::RunSpec& spec, bool speaks) : spec_(spec) {
-  const bool automatic = spec.task.cache == "auto";
-  const std::string folder = automatic ? spec.task.auto_cache : spec.task.cache;
-  if (spec.task.data.empty() || folder.empty() || folder == "off") return;
+  const std::string folder = token_folder(spec);
+  if (folder.empty()) return;
   const std::vector<std::filesystem::path> files = files_of(spec);
   if (files.empty()) return;
   kept_ = std::make_unique<data::KeptFolder>(folder, files, spec.task.data, speaks);
-  if (automatic && kept_->bytes() < kWorthKeeping) kept_.reset();
+  if (!worth_keeping(spec, kept_->bytes())) kept_.reset();
 }
 
 ClassifiedTexts::Loaded& ClassifiedTexts::load() {
@@ -95,10 +93,7 @@ std::string ClassifiedTexts::learn() {
 }
 
 void ClassifiedTexts::use_memory(const std::string& why) {
-  const std::string& folder = spec_.task.cache == "auto" ? spec_.task.auto_cache : spec_.task.cache;
-  notes_.push_back(warning(fmt::format(
-      "tokens cannot be kept in {} ({}), so every worker holds all of them; choose a folder with --cache",
-      folder, why)));
+  notes_.push_back(not_kept(spec_, why));
   kept_.reset();
 }
 
@@ -158,9 +153,14 @@ ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64
     for (const corpora::TestPart& part : task.parts)
       note["parts"].push_back({part.name, part.begin, part.end});
     std::vector<corpora::TextExample>* const texts[] = {&task.train, &task.test, &loaded.validation};
+    int64_t all = 0, before = 0;
+    for (const auto* split : texts) all += static_cast<int64_t>(split->size());
+    Progress progress(progress_of_tokens(kept_->bytes()), all, "tokens of text");
     for (size_t i = 0; i < splits.size(); ++i) {
       const auto made =
-          data::tokenized(std::exchange(*texts[i], {}), tokenizer, max_length, worthwhile_threads());
+          data::tokenized_together(std::exchange(*texts[i], {}), tokenizer, max_length,
+                                   [&](int64_t done) { progress.update(before + done, 0, {}); });
+      before += made->size();
       note["splits"].push_back(made->write(folder, splits[i], tokenizer.size()));
     }
     return note;

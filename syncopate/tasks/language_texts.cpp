@@ -4,15 +4,12 @@
 
 #include <utility>
 
-#include "syncopate/base/notes.h"
 #include "syncopate/base/ordered_work.h"
 #include "syncopate/tasks/language.h"
+#include "syncopate/tasks/token_folder.h"
 
 namespace syncopate::tasks {
 namespace {
-
-constexpr uintmax_t kWorthACache = uintmax_t{32} << 20;    // bytes of text
-constexpr uintmax_t kWorthProgress = uintmax_t{64} << 20;  // likewise
 
 /// As validation_of does for documents in memory.
 std::vector<std::string> look_at(corpora::CorpusReader& reader, const spec::RunSpec::Validation& validation) {
@@ -50,9 +47,8 @@ text::WordCounts count_all(corpora::CorpusReader& reader, const LanguageTexts::L
 }  // namespace
 
 LanguageTexts::LanguageTexts(const spec::RunSpec& spec, bool speaks) : spec_(spec) {
-  const bool automatic = spec.task.cache == "auto";
-  const std::string folder = automatic ? spec.task.auto_cache : spec.task.cache;
-  if (spec.task.data.empty() || folder.empty() || folder == "off") return;
+  const std::string folder = token_folder(spec);
+  if (folder.empty()) return;
   const spec::RunSpec::Validation validation = spec.validation();
   const data::CachedCorpus corpus{
       .source = corpus_of(spec),
@@ -63,15 +59,14 @@ LanguageTexts::LanguageTexts(const spec::RunSpec& spec, bool speaks) : spec_(spe
         folder, corpus, data::TokenCache::Display{.progress = style, .waiting = speaks});
   };
   cache_ = cache(Progress::Style::kNone);
-  if (automatic && cache_->bytes() < kWorthACache) cache_.reset();
-  if (cache_ && cache_->bytes() >= kWorthProgress) cache_ = cache(Progress::style_for_stderr());
+  if (!worth_keeping(spec, cache_->bytes())) cache_.reset();
+  if (!cache_) return;
+  if (const auto style = progress_of_tokens(cache_->bytes()); style != Progress::Style::kNone)
+    cache_ = cache(style);
 }
 
 void LanguageTexts::use_memory(const std::string& why) {
-  const std::string& folder = spec_.task.cache == "auto" ? spec_.task.auto_cache : spec_.task.cache;
-  notes_.push_back(warning(fmt::format(
-      "tokens cannot be kept in {} ({}), so every worker holds all of them; choose a folder with --cache",
-      folder, why)));
+  notes_.push_back(not_kept(spec_, why));
   cache_.reset();
 }
 

@@ -101,6 +101,11 @@ BatchTime Profile::at(double batch) const {
   return between(times[upper - 1], times[upper], batch);
 }
 
+double bytes_per_s(double gbyte) {
+  constexpr double kNoLimit = 1e15;
+  return gbyte > 0 ? 1e9 * gbyte : kNoLimit;
+}
+
 Json to_json(const Profile& profile) {
   Json times = Json::array(), parameters = Json::array(), layers = Json::array(), codecs = Json::array();
   for (const BatchTime& time : profile.times) {

@@ -56,6 +56,9 @@ struct LocalCosts {
   double copy_gbyte = 0;
 };
 
+/// Of one of these rates: bytes a second. What is not known, 0, costs no time.
+double bytes_per_s(double gbyte);
+
 struct Profile {
   std::string task{}, model{}, optimizer{}, precision = "fp32", device = "cpu", cpu{};
   int64_t max_length = 0;

@@ -4,8 +4,9 @@
 #include <vector>
 
 #include "syncopate/sim/engine.h"
-#include "syncopate/sim/predict.h"
+#include "syncopate/sim/profile.h"
 #include "syncopate/sim/stages.h"
+#include "syncopate/spec/run_spec.h"
 
 namespace syncopate::sim {
 

@@ -5,7 +5,7 @@
 
 #include "syncopate/sim/engine.h"
 #include "syncopate/sim/profile.h"
-#include "syncopate/sim/stages.h"
+#include "syncopate/sim/steps/crossings.h"
 #include "syncopate/spec/run_spec.h"
 
 namespace syncopate::sim {

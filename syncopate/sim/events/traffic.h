@@ -26,7 +26,6 @@ struct Traffic {
     return operations.back().number;
   }
   Operation& operation(int number) { return operations[static_cast<size_t>(number)]; }
-  const Operation& operation(int number) const { return operations[static_cast<size_t>(number)]; }
 
   const std::vector<int>& members(const Operation& of) const { return groups.members(of.group); }
   int size(const Operation& of) const { return groups.size(of.group); }

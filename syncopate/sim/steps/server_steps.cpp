@@ -108,15 +108,15 @@ class ServerSteps : public StrategySteps {
   void serve(int thread, int server) {
     std::vector<Action>& script = engine_.script(thread);
     const StepsOf& what = parts_.what;
-    double update = 0;
-    for (const RankTime& worker : what.workers) update = std::max(update, worker.update);
-    update *= shard_.elements / std::max(1.0, static_cast<double>(what.profile.elements()));
+    double update_s = 0;
+    for (const RankTime& worker : what.workers) update_s = std::max(update_s, worker.update);
+    update_s *= shard_.elements / std::max(1.0, static_cast<double>(what.profile.elements()));
     if (together_) {
       script.push_back({.kind = Kind::kMeet, .operation = server, .actors = workers()});
-      update += 4 * shard_.elements * (workers() - 1) / bytes_per_s(what.profile.local.reduce_gbyte);
+      update_s += 4 * shard_.elements * (workers() - 1) / bytes_per_s(what.profile.local.reduce_gbyte);
     }
     script.push_back({.kind = Kind::kLock, .operation = server});
-    script.push_back({.kind = Kind::kCompute, .seconds = together_ ? update / workers() : update});
+    script.push_back({.kind = Kind::kCompute, .seconds = together_ ? update_s / workers() : update_s});
     script.push_back({.kind = Kind::kCompute, .seconds = copying_s(shard_.elements)});
     script.push_back({.kind = Kind::kUnlock, .operation = server});
   }

@@ -32,11 +32,6 @@ struct Text {
 
 using RunsById = std::unordered_map<std::string_view, const RunResult*>;
 
-/// "seed 2", "seeds 2 and 3".
-std::string seeds_named(const std::vector<std::string>& seeds) {
-  return (seeds.size() == 1 ? "seed " : "seeds ") + joined(seeds, "and");
-}
-
 /// Advice about arms that learn the same from the same data, on one network where there are several.
 class GroupAdvice {
  public:

@@ -203,9 +203,8 @@ class ArmChecks {
     }
     if (seeds.empty()) return;
     arm_.flags.push_back(
-        {"ended-early",
-         fmt::format("{} {} ended by {} {}, before all steps were made", seeds.size() == 1 ? "seed" : "seeds",
-                     joined(seeds, "and"), how == "plateau" ? "a" : "the", how)});
+        {"ended-early", fmt::format("{} ended by {} {}, before all steps were made", seeds_named(seeds),
+                                    how == "plateau" ? "a" : "the", how)});
   }
 
   /// Whether the run or folder is a phase of the experiment.

@@ -91,8 +91,7 @@ class ArmFlags {
       const RunResult& run = of_.results.runs[place];
       if (holds(run)) seeds.push_back(std::to_string(run.seed));
     }
-    if (seeds.empty()) return "";
-    return (seeds.size() == 1 ? "seed " : "seeds ") + joined(seeds, "and");
+    return seeds.empty() ? "" : seeds_named(seeds);
   }
 
   void ended_badly() {

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "syncopate/base/version.h"
-#include "syncopate/report/advice.h"
+#include "syncopate/report/advice/advice.h"
 #include "syncopate/report/comparison.h"
 
 namespace syncopate::report {

@@ -252,24 +252,6 @@ std::string state_of(const std::vector<const RunData*>& runs) {
 
 }  // namespace
 
-const RunData* Comparison::done_run(size_t arm, int64_t seed) const {
-  for (const RunData* run : runs[arm]) {
-    if (run->done() && run->seed == seed) return run;
-  }
-  return nullptr;
-}
-
-const RunData* Comparison::any_done(size_t arm) const {
-  for (const RunData* run : runs[arm]) {
-    if (run->done()) return run;
-  }
-  return nullptr;
-}
-
-bool Comparison::differs_allowed(std::string_view check) const {
-  return std::find(sweep.differs.begin(), sweep.differs.end(), check) != sweep.differs.end();
-}
-
 void make_runs_and_arms(Comparison& of) {
   Results& results = of.results;
   const SweepData& sweep = of.sweep;

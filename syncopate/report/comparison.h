@@ -30,6 +30,10 @@ struct Comparison {
   bool differs_allowed(std::string_view check) const;  ///< the experiment says that it may differ
 };
 
+/// Examples in an update; 0: it made none.
+double batch_of(const record::RunRecord& record);
+bool nearly_equal(double a, double b);  ///< within 2 %
+
 // arms.cpp
 void make_runs_and_arms(Comparison& of);
 void choose_measure(Comparison& of);
@@ -45,7 +49,7 @@ void fill_figures(Comparison& of);
 // bases.cpp
 void choose_bases(Comparison& of);
 void note_bases(Comparison& of);
-// checks.cpp
+// fairness/
 void check_fairness(Comparison& of);
 /// Whether others kept so much of the machine busy that its timing cannot be trusted.
 bool busy(double outside_load, int64_t cores);

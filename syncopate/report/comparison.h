@@ -34,8 +34,16 @@ struct Comparison {
 double batch_of(const record::RunRecord& record);
 bool nearly_equal(double a, double b);  ///< within 2 %
 
+// runs.cpp
+RunResult result_of(const RunData& run);
 // arms.cpp
 void make_runs_and_arms(Comparison& of);
+// arm_names.cpp
+/// Strategy and codec. `mixed`: some runs were simulated, others measured.
+std::string label_of(const RunResult& run, bool mixed);
+/// Tells arms of the same name apart by the settings in which they differ.
+void name_arms(Results& results);
+// measure.cpp
 void choose_measure(Comparison& of);
 // networks.cpp
 void place_arms(Comparison& of);  ///< who was simulated, and on which network an arm's workers sat
@@ -66,13 +74,15 @@ void find_predictions(Comparison& of);  ///< once it is known which timing count
 void find_scaling(Comparison& of);
 // collapse.cpp
 void find_collapses(Comparison& of);
-// flags.cpp
+// differences.cpp
 /// Seed by seed, of runs of two arms.
 Difference quality_difference(const Measure& measure, const std::vector<const RunResult*>& ours,
                               const std::vector<const RunResult*>& theirs);
 void compare_quality(Comparison& of);
+// flags.cpp
 void flag_timing(Comparison& of);
 void raise_flags(Comparison& of);
+// front.cpp
 void find_front(Comparison& of);
 
 }  // namespace syncopate::report

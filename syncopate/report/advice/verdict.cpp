@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "syncopate/report/advice/evidence.h"
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {

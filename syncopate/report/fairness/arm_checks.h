@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 
 namespace syncopate::report {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "syncopate/record/record.h"
-#include "syncopate/report/attachments.h"
+#include "syncopate/report/reading/attachments.h"
+#include "syncopate/report/reading/step_curve.h"
 #include "syncopate/report/results.h"
-#include "syncopate/report/step_curve.h"
 
 namespace syncopate::report {
 

@@ -1,4 +1,4 @@
-#include "syncopate/report/plan.h"
+#include "syncopate/report/reading/plan.h"
 
 #include <algorithm>
 #include <map>

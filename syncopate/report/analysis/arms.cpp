@@ -6,7 +6,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 

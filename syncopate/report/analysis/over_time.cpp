@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "syncopate/base/text.h"
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/plain_text.h"
 #include "syncopate/report/traits.h"
 

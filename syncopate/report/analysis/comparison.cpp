@@ -1,4 +1,4 @@
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "syncopate/report/sheets.h"
+#include "syncopate/report/files/sheets.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "syncopate/base/text.h"
-#include "syncopate/report/files.h"
+#include "syncopate/report/files/files.h"
 #include "syncopate/report/plain_text.h"
 #include "syncopate/report/words.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 

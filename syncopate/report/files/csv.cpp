@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "syncopate/report/files.h"
-#include "syncopate/report/sheets.h"
+#include "syncopate/report/files/files.h"
+#include "syncopate/report/files/sheets.h"
 
 namespace syncopate::report {
 namespace {

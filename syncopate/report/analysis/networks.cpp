@@ -6,7 +6,7 @@
 #include <set>
 
 #include "syncopate/record/stages.h"
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {

@@ -1,4 +1,4 @@
-#include "syncopate/report/step_curve.h"
+#include "syncopate/report/reading/step_curve.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

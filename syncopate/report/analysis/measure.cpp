@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 
 namespace syncopate::report {
 namespace {

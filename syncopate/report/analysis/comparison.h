@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/report/read_sweep.h"
+#include "syncopate/report/reading/read_sweep.h"
 #include "syncopate/report/results.h"
 
 // The steps of an analysis, in their order (analyse.cpp). For this room alone.
@@ -57,7 +57,7 @@ void fill_figures(Comparison& of);
 // bases.cpp
 void choose_bases(Comparison& of);
 void note_bases(Comparison& of);
-// fairness/
+// fairness/: checks.cpp, machine.cpp
 void check_fairness(Comparison& of);
 /// Whether others kept so much of the machine busy that its timing cannot be trusted.
 bool busy(double outside_load, int64_t cores);

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "syncopate/report/read_sweep.h"
+#include "syncopate/report/reading/read_sweep.h"
 
 namespace syncopate::report {
 

@@ -8,9 +8,9 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/text.h"
-#include "syncopate/report/files.h"
+#include "syncopate/report/files/files.h"
+#include "syncopate/report/files/sheets.h"
 #include "syncopate/report/plain_text.h"
-#include "syncopate/report/sheets.h"
 
 namespace syncopate::report {
 namespace {

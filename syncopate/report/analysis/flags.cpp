@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {

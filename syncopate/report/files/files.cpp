@@ -1,9 +1,9 @@
-#include "syncopate/report/files.h"
+#include "syncopate/report/files/files.h"
 
 #include <future>
 
 #include "syncopate/base/file.h"
-#include "syncopate/report/page.h"
+#include "syncopate/report/files/page.h"
 
 namespace syncopate::report {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "syncopate/report/attachments.h"
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
+#include "syncopate/report/reading/attachments.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {

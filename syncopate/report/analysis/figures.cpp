@@ -7,7 +7,7 @@
 
 #include "syncopate/base/text.h"
 #include "syncopate/record/bandwidth.h"
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 

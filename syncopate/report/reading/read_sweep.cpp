@@ -1,4 +1,4 @@
-#include "syncopate/report/read_sweep.h"
+#include "syncopate/report/reading/read_sweep.h"
 
 #include <sys/stat.h>
 
@@ -18,7 +18,7 @@
 #include "syncopate/record/lines.h"
 #include "syncopate/record/run_folder.h"
 #include "syncopate/report/plain_text.h"
-#include "syncopate/report/plan.h"
+#include "syncopate/report/reading/plan.h"
 #include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 #include "syncopate/report/words.h"
 
 namespace syncopate::report {

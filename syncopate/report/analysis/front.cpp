@@ -1,7 +1,7 @@
 // Which arms no other beats in both speed and quality.
 #include <algorithm>
 
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/analysis/comparison.h"
 
 namespace syncopate::report {
 

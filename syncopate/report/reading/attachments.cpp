@@ -1,4 +1,4 @@
-#include "syncopate/report/attachments.h"
+#include "syncopate/report/reading/attachments.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/report/plain_text.h"
-#include "syncopate/report/read_sweep.h"
+#include "syncopate/report/reading/read_sweep.h"
 #include "syncopate/report/traits.h"
 #include "syncopate/report/words.h"
 

@@ -99,7 +99,7 @@ if(NOT XLSXWRITER_INCLUDE STREQUAL "/usr/include")
 endif()
 # The page is built by `make web` and committed; the program carries it.
 set(page ${CMAKE_SOURCE_DIR}/web/dist/page.html)
-set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/report/page.cpp PROPERTIES
+set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/report/files/page.cpp PROPERTIES
   COMPILE_DEFINITIONS SYNCOPATE_PAGE="${page}" OBJECT_DEPENDS ${page} SKIP_UNITY_BUILD_INCLUSION ON)
 
 set_source_files_properties(${CMAKE_SOURCE_DIR}/syncopate/optim/kernels.cpp PROPERTIES

@@ -17,7 +17,7 @@
 #include "syncopate/lab/experiment.h"
 #include "syncopate/lab/sweep.h"
 #include "syncopate/report/analyse.h"
-#include "syncopate/report/files.h"
+#include "syncopate/report/files/files.h"
 #include "syncopate/report/terminal.h"
 #include "syncopate/text/encoding.h"
 

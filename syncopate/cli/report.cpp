@@ -7,7 +7,7 @@
 #include "syncopate/base/text.h"
 #include "syncopate/cli/commands.h"
 #include "syncopate/report/analyse.h"
-#include "syncopate/report/files.h"
+#include "syncopate/report/files/files.h"
 #include "syncopate/report/terminal.h"
 
 namespace syncopate::cli {

@@ -13,7 +13,7 @@
 #include "syncopate/cli/commands.h"
 #include "syncopate/cli/interrupt.h"
 #include "syncopate/report/analyse.h"
-#include "syncopate/report/page.h"
+#include "syncopate/report/files/page.h"
 #include "syncopate/watch/page_server.h"
 
 namespace syncopate::cli {

@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "syncopate/base/version.h"
-#include "syncopate/report/advice.h"
-#include "syncopate/report/comparison.h"
+#include "syncopate/report/advice/advice.h"
+#include "syncopate/report/analysis/comparison.h"
 
 namespace syncopate::report {
 namespace {

@@ -54,6 +54,10 @@ std::string seeds_text(int64_t seeds) {
   return seeds == 1 ? "1 seed" : grouped(static_cast<double>(seeds)) + " seeds";
 }
 
+std::string seeds_named(const std::vector<std::string>& seeds) {
+  return (seeds.size() == 1 ? "seed " : "seeds ") + joined(seeds, "and");
+}
+
 std::string stages_text(int64_t stages, std::string_view activation_codec) {
   std::string text = fmt::format("{} stages", stages);
   if (!activation_codec.empty() && activation_codec != "none") text += fmt::format(", {}", activation_codec);

@@ -14,9 +14,10 @@ std::string quality_text(const Measure& measure, double value);  ///< "81.22 %" 
 std::string difference_text(const Measure& measure, const Difference& difference);
 /// "better", "worse", "the same", "undecided" or, without a seed in common, "not compared".
 std::string verdict_text(const Difference& difference);
-std::string times_text(double factor);      ///< "1.85x"
-std::string seeds_text(int64_t seeds);      ///< "1 seed", "3 seeds"
-std::string workers_text(int64_t workers);  ///< "one worker", "4 workers"
+std::string times_text(double factor);                           ///< "1.85x"
+std::string seeds_text(int64_t seeds);                           ///< "1 seed", "3 seeds"
+std::string seeds_named(const std::vector<std::string>& seeds);  ///< "seed 2", "seeds 2 and 3"
+std::string workers_text(int64_t workers);                       ///< "one worker", "4 workers"
 /// "4 stages", "4 stages, ac-sgd".
 std::string stages_text(int64_t stages, std::string_view activation_codec);
 /// "worldwide", "worldwide ÷ 100" where its rates were divided.

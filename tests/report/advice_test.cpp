@@ -1,5 +1,5 @@
 // Each verdict, and that none is given which the seeds do not carry.
-#include "syncopate/report/advice.h"
+#include "syncopate/report/advice/advice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The files of a comparison, and that nothing from a name or a setting does anything in them.
-#include "syncopate/report/files.h"
+#include "syncopate/report/files/files.h"
 
 #include <gtest/gtest.h>
 

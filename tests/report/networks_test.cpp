@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "syncopate/base/error.h"
-#include "syncopate/report/files.h"
-#include "syncopate/report/sheets.h"
+#include "syncopate/report/files/files.h"
+#include "syncopate/report/files/sheets.h"
 #include "syncopate/report/terminal.h"
 #include "syncopate/report/words.h"
 #include "tests/report/made_sweep.h"

@@ -1,4 +1,4 @@
-#include "syncopate/report/page.h"
+#include "syncopate/report/files/page.h"
 
 #include <gtest/gtest.h>
 

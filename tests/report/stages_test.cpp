@@ -1,7 +1,7 @@
 // Models in stages beside whole ones.
 #include <gtest/gtest.h>
 
-#include "syncopate/report/files.h"
+#include "syncopate/report/files/files.h"
 #include "tests/record/records.h"
 #include "tests/report/made_sweep.h"
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "syncopate/report/advice/claims.h"
+
+// What is told beside a verdict. Empty: nothing.
+namespace syncopate::report {
+
+/// Things of a kind that a paragraph tells: it is no list, and the table has the rest.
+inline constexpr size_t kMostTold = 4;
+
+/// The arms that the verdict does not name, and the caveats.
+std::string paragraph_of(const Claims& claims, const Advice& verdict);
+
+/// What readers must know before they act on it, whatever the verdict is.
+std::string caveats_of(const ArmGroup& group);
+
+}  // namespace syncopate::report

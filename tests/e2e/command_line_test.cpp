@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 
+#include "tests/support/rounding.h"
 #include "tests/support/runs.h"
 
 namespace syncopate::test {
@@ -12,6 +14,28 @@ namespace {
 
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
+
+/// The same lines of JSON, to the last bit where batches of another size are rounded alike.
+void expect_same_answers(const std::string& found, const std::string& right) {
+  if (!products_round_by_rows()) {
+    EXPECT_EQ(found, right);
+    return;
+  }
+  std::istringstream mine(found), theirs(right);
+  std::string line, other;
+  while (std::getline(mine, line) && std::getline(theirs, other)) {
+    const Json one = Json::parse(line).flatten(), two = Json::parse(other).flatten();
+    ASSERT_EQ(one.size(), two.size());
+    for (const auto& [key, value] : one.items()) {
+      if (value.is_number_float()) {
+        EXPECT_NEAR(value.get<double>(), two.at(key).get<double>(), 1e-6) << key;
+      } else {
+        EXPECT_EQ(value, two.at(key)) << key;
+      }
+    }
+  }
+  EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), std::count(right.begin(), right.end(), '\n'));
+}
 
 class CommandLine : public testing::Test {
  protected:
@@ -270,9 +294,9 @@ TEST_F(CommandLine, StagesScoreAndAnswerAsAWholeModelDoes) {
     json.erase("seconds");
     return json.dump();
   };
-  EXPECT_EQ(score("run", "2"), score("run", "1"));
+  expect_same_answers(score("run", "2"), score("run", "1"));
   EXPECT_NE(score("run", "2"), score("other", "2"));
-  EXPECT_EQ(say("predict", "run", {"--stages", "2"}), say("predict", "run", {}));
+  expect_same_answers(say("predict", "run", {"--stages", "2"}), say("predict", "run", {}));
   EXPECT_NE(say("predict", "run", {"--stages", "2"}), say("predict", "other", {}));
   const auto refused = [&](const Words& more) {
     Words words{program(), "evaluate", "--model", folder_ / "run"};

@@ -7,6 +7,7 @@
 #include "syncopate/base/error.h"
 #include "tests/laws/family_rig.h"
 #include "tests/laws/rig.h"
+#include "tests/support/rounding.h"
 #include "tests/support/support.h"
 #include "tests/support/tasks.h"
 
@@ -200,7 +201,7 @@ TEST_F(Pipeline, FirstVisitsAreUncompressedAndUnchangedExamplesCostNothing) {
     return train(run).losses;
   };
   const std::vector<double> plain = with("none", 4);
-  EXPECT_EQ(with("ac-sgd", 1), plain);
+  EXPECT_LE(difference(with("ac-sgd", 1), plain), products_round_by_rows() ? 1e-6 : 0);
   EXPECT_GT(difference(with("direct", 1), plain), 1e-4);
   spec.optim.lr = 1e-3;
   const std::vector<double> learning = with("none", 4), changing = with("ac-sgd", 1);

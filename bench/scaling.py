@@ -50,7 +50,7 @@ def main():
                                                 options.warmup, "--precision", options.precision]))
         for mode, count in theirs:
             command = [options.python, options.peer, "--mode", mode.replace("all-reduce", "allreduce"), "--workers", count, "--steps",
-                       options.steps]
+                       options.steps, "--warmup", options.warmup]
             theirs[mode, count].append(run_json(command, peer_environment(core)))
     alone = next((found[each] for each in ours if each[1] == 1), None)
     lines = heading("mode", "workers", "ms a step", "rounds", "times one worker's", "exchange, ms", "of the last, ms",

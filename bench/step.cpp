@@ -123,8 +123,8 @@ double cpu_seconds() {
   return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
 }
 
-/// How long threads of this process stood ready while others had the processors; 0 where the kernel does not
-/// tell.
+/// How long the threads that this process has now stood ready while others had the processors; 0 where the
+/// kernel does not tell.
 double queued_seconds() {
   double total = 0;
   std::error_code none;
@@ -210,7 +210,7 @@ int work(const Options& options) {
   assembly.strategy().start(assembly.replica());
   parallel::StepRunner runner(assembly.replica(), assembly.engine(), assembly.strategy(), assembly.mesh());
   std::vector<double> times, applies, waits;
-  double cpu_before = cpu_seconds(), queued_before = 0;
+  double cpu_before = cpu_seconds(), queued_before = queued_seconds();
   for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const tensor::Batch batch = random_batch(options, mix_key(7, group.rank(), step));
     const comm::Meter before = group.meter();
@@ -252,7 +252,7 @@ int work(const Options& options) {
   for (size_t i = 0; i < times.size(); ++i) own.push_back(times[i] - waits[i]);
   // A row for each worker: is it always the same one that is slow, and does it compute or stand in a queue?
   const at::Tensor of_workers = at::zeros({group.size(), 3}, at::kDouble);
-  of_workers[group.rank()] = at::tensor({1e3 * typical(own), 1e3 * cpu, 1e3 * queued}, at::kDouble);
+  of_workers[group.rank()] = at::tensor({1e3 * mean(own), 1e3 * cpu, 1e3 * queued}, at::kDouble);
   group.all_reduce(of_workers, comm::Op::kSum).wait();
   const auto by_worker = [&](int64_t column) {
     std::vector<double> values;

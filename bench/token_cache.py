@@ -5,8 +5,9 @@
                          [--workers 4] [--steps 60] [--work FOLDER] [--out report.md]
 
 Makes a text of so many megabytes (and one of a fortieth of it) from the .txt files of --texts, repeated with changes, so that no
-document comes twice. Trains bert-tiny (mlm), gpt-tiny (clm) and a classifier (csv: a table of the same paragraphs and three classes) on it by --cache: first start, second start, and the same with
-task.cache=off on the smaller text; and on a text of a few kilobytes, which shows what the model alone needs. Prints for each
+document comes twice. Trains bert-tiny (mlm), gpt-tiny (clm) and a classifier (csv: a table of the same paragraphs and three
+classes) on it by --cache: first start, second start, and the same with task.cache=off on the smaller text; and on a text of a
+few kilobytes, which shows what the model alone needs. Prints for each
 
   start      seconds from the command to the line that says what is trained on, megabytes of text per second of it, and the
              seconds of processors that all workers took for it: what counts on a machine that does other things as well
@@ -59,10 +60,12 @@ def table_of(path):
     """The same paragraphs as a table, each with one of three classes."""
     table = path.with_suffix(".csv")
     if not table.exists() or table.stat().st_mtime < path.stat().st_mtime:
-        with open(path) as lines, open(table, "w", newline="") as file:
+        writing = table.with_suffix(".writing")  # half a table must not be taken for one
+        with open(path) as lines, open(writing, "w", newline="") as file:
             rows = csv.writer(file)
             rows.writerow(["text", "label"])
             rows.writerows((line.rstrip("\n"), "abc"[len(line) % 3]) for line in lines)
+        writing.rename(table)
     return table
 
 

@@ -14,8 +14,8 @@ if(SYNCOPATE_GPU_KERNELS AND TORCH_CUDA_LIBRARIES)
     # The C++ compiler links programs and brings its own libstdc++. Folders of another host compiler's would go first on its
     # command line: where theirs is static, a program has a second copy beside libtorch's, and std::call_once crashes.
     foreach(folder ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES})
-      file(GLOB copies ${folder}/libstdc++.*)
-      if(copies)
+      file(GLOB copies "${folder}/libstdc++.*")
+      if(copies AND NOT folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
         list(REMOVE_ITEM CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES ${folder})
       endif()
     endforeach()

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCheckedNote = "checked";
-constexpr const char* kNote = "corpus.json";
+constexpr const char* kNote = "note.json";
 
 std::string hexadecimal(uint64_t number) { return fmt::format("{:016x}", number); }
 
@@ -94,14 +94,16 @@ void note_soundness(const fs::path& entry, const std::vector<std::string>& names
 /// another's, there is nothing to wait for: what it holds may be used, but nothing made.
 class KeptFolder::Turn {
  public:
-  explicit Turn(const KeptFolder& kept) {
+  explicit Turn(const KeptFolder& kept) : path_(kept.folder_ / (kept.of_files_ + ".lock")) {
     std::error_code failed;
     fs::create_directories(kept.folder_, failed);
     if (failed) throw CacheUnavailable(failed.message());
+    const uintmax_t before = failures();
     try {
-      lock_.emplace(kept.folder_ / (kept.of_files_ + ".lock"), [&] {
+      lock_.emplace(path_, [&] {
         if (kept.waiting_) tell("waiting for another process that makes the tokens of {}", kept.name_);
       });
+      if (failures() != before) refused_ = "another process has just failed to write there";
     } catch (const std::system_error& error) {
       if (error.code().value() != EACCES && error.code().value() != EROFS && error.code().value() != EPERM)
         throw CacheUnavailable(error.code().message());
@@ -109,10 +111,23 @@ class KeptFolder::Turn {
     }
   }
   void require_writable() const {
-    if (!lock_) throw CacheUnavailable(refused_);
+    if (!refused_.empty()) throw CacheUnavailable(refused_);
+  }
+  /// Tells those who wait that trying would only take time.
+  void note_failure() const {
+    std::error_code ignored;
+    fs::resize_file(path_, failures() + 1, ignored);
   }
 
  private:
+  /// The size of the lock's file, which takes no room on a disk that is full: nothing is written to it.
+  uintmax_t failures() const {
+    std::error_code absent;
+    const uintmax_t count = fs::file_size(path_, absent);
+    return absent ? 0 : count;
+  }
+
+  const fs::path path_;
   std::optional<FileLock> lock_;
   std::string refused_;
 };
@@ -139,7 +154,8 @@ std::string KeptFolder::key_of(const nlohmann::json& what) {
   stamps_.clear();
   for (const fs::path& file : files_) stamps_.push_back(stamp_of(file));
   const std::vector<std::string> hashes = hashes_of(files_, folder_ / (of_files_ + ".files"));
-  for (size_t i = 0; i < files_.size(); ++i) all["files"].push_back({files_[i].string(), hashes[i]});
+  for (size_t i = 0; i < files_.size(); ++i)
+    all["files"].push_back({fs::absolute(files_[i]).lexically_normal().string(), hashes[i]});
   return hexadecimal(checksum(all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
 
@@ -149,7 +165,12 @@ std::string KeptFolder::text(const nlohmann::json& what, const std::function<std
   if (auto known = read_sealed(path)) return *known;
   turn.require_writable();
   const std::string made = make();
-  writable([&] { write_sealed(path, made); });
+  require_unchanged();
+  try {
+    write_sealed(path, made);
+  } catch (const DataError&) {
+    turn.note_failure();
+  }
   return made;
 }
 
@@ -165,7 +186,13 @@ KeptFolder::Entry KeptFolder::entry(const Recipe& recipe) {
   turn.require_writable();
   require_room(recipe.room);
   if (found && !remove_tree(place)) throw CacheUnavailable(std::strerror(errno));
-  const std::string note = make(place, recipe);
+  std::string note;
+  try {
+    note = make(place, recipe);
+  } catch (const CacheUnavailable&) {
+    turn.note_failure();
+    throw;
+  }
   Entry made = open(place, recipe);
   check(!made.files.empty(), "tokens that were written can be read");
   made.notes.push_back(note);
@@ -178,18 +205,29 @@ KeptFolder::Entry KeptFolder::open(const fs::path& entry, const Recipe& recipe) 
   const auto note = read_sealed(entry / kNote);
   if (!note) return {};
   Entry found;
-  for (const std::string& name : recipe.names) {
-    found.files.push_back(TokenFile::open(token_file(entry, name)));
-    if (!found.files.back()) return {};
-  }
-  if (!known_to_be_sound(entry, recipe.names)) {
-    for (const auto& file : found.files) {
-      if (!file->sound()) return {};
+  try {
+    for (const std::string& name : recipe.names) {
+      found.files.push_back(TokenFile::open(token_file(entry, name)));
+      if (!found.files.back()) return {};
     }
-    note_soundness(entry, recipe.names);
+    if (!known_to_be_sound(entry, recipe.names)) {
+      for (const auto& file : found.files) {
+        if (!file->sound()) return {};
+      }
+      note_soundness(entry, recipe.names);
+    }
+  } catch (const std::system_error& error) {  // which is no damage: it is not made again
+    throw CacheUnavailable(error.code().message());
   }
   found.note = nlohmann::json::parse(*note);
   return found;
+}
+
+void KeptFolder::require_unchanged() const {
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (stamp_of(files_[i]) != stamps_[i])
+      throw DataError("{} was changed while it was read; start again when it is whole", files_[i].string());
+  }
 }
 
 void KeptFolder::require_room(double needed) const {
@@ -204,20 +242,19 @@ void KeptFolder::require_room(double needed) const {
 /// Gives the sentence about it.
 std::string KeptFolder::make(const fs::path& entry, const Recipe& recipe) {
   const Stopwatch watch;
-  fs::path writing = entry;
-  writing += ".writing";
+  // Called as the lock is, so that what a killed run left is found by the next one.
+  const fs::path writing = folder_ / (of_files_ + ".writing");
   try {
-    if (!remove_tree(writing)) throw std::system_error(errno, std::generic_category());
+    if (!remove_tree(writing)) throw CacheUnavailable(std::strerror(errno));
     writable([&] { make_folder(writing); });
     const nlohmann::json note = recipe.make(writing);
-    for (size_t i = 0; i < files_.size(); ++i) {
-      if (stamp_of(files_[i]) != stamps_[i])
-        throw DataError("{} was changed while it was read; start again when it is whole", files_[i].string());
-    }
+    require_unchanged();
     const std::string text = note.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     writable([&] { write_sealed(writing / kNote, text); });
-    fs::rename(writing, entry);
-  } catch (const std::system_error& error) {
+    std::error_code failed;
+    fs::rename(writing, entry, failed);
+    if (failed) throw CacheUnavailable(failed.message());
+  } catch (const CannotWrite& error) {
     remove_tree(writing);
     throw CacheUnavailable(error.code().message());
   } catch (...) {

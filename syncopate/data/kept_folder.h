@@ -33,15 +33,15 @@ class KeptFolder {
 
   uintmax_t bytes() const;  ///< of the files
 
-  /// A text that `make` gives, here or before; `what` says all that decides it beside the files. Throws
-  /// CacheUnavailable.
+  /// A text that `make` gives, here or before; `what` says all that decides it beside the files. One that
+  /// cannot be kept is given all the same. Throws CacheUnavailable where `make` was not asked for it.
   std::string text(const nlohmann::json& what, const std::function<std::string()>& make);
 
   struct Recipe {
     nlohmann::json what;             ///< all that decides it beside the files
     std::vector<std::string> names;  ///< of its token files
-    double room = 0;                 ///< bytes, about
-    /// Writes the token files into a folder and gives the note. Failures to write are std::system_error.
+    double room = 0;                 ///< bytes, about; 0: not known before it is made
+    /// Writes the token files into a folder and gives the note. Failures to write are CannotWrite.
     std::function<nlohmann::json(const std::filesystem::path& folder)> make;
   };
   struct Entry {
@@ -49,7 +49,8 @@ class KeptFolder {
     nlohmann::json note;
     std::vector<std::string> notes;  ///< for the user: what became of the cache
   };
-  /// Throws CacheUnavailable, and what `make` throws.
+  /// Throws CacheUnavailable, and what `make` throws. Where one fails to write, those who waited for it do
+  /// not try in their turn.
   Entry entry(const Recipe& recipe);
 
  private:
@@ -58,6 +59,7 @@ class KeptFolder {
   Entry open(const std::filesystem::path& entry, const Recipe& recipe) const;
   std::string make(const std::filesystem::path& entry, const Recipe& recipe);
   void require_room(double needed) const;
+  void require_unchanged() const;  ///< the files, since their hashes were asked for
 
   const std::filesystem::path folder_;
   const std::vector<std::filesystem::path> files_;

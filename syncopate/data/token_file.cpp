@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "syncopate/base/error.h"
@@ -28,36 +27,40 @@ uint64_t own_checksum(const TokenFile::Header& header) {
   return checksum({reinterpret_cast<const char*>(&header), offsetof(TokenFile::Header, own)});
 }
 
-[[noreturn]] void fail_by_errno() { throw std::system_error(errno, std::generic_category()); }
+template <typename Failure>
+[[noreturn]] void fail_by_errno() {
+  throw Failure(errno, std::generic_category());
+}
 
 }  // namespace
 
 TokenFileWriter::TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary)
     : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
       width_(vocabulary <= int64_t{std::numeric_limits<uint16_t>::max()} + 1 ? sizeof(uint16_t)
-                                                                             : sizeof(int32_t)) {
-  if (fd_ < 0) fail_by_errno();
-  if (::lseek(fd_, kFirstPage, SEEK_SET) < 0) {
-    ::close(fd_);
-    fail_by_errno();
-  }
+                                                                             : sizeof(int32_t)),
+      end_(kFirstPage) {
+  if (fd_ < 0) fail_by_errno<CannotWrite>();
 }
 
-TokenFileWriter::~TokenFileWriter() { ::close(fd_); }
+TokenFileWriter::~TokenFileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
-void TokenFileWriter::write(const char* bytes, size_t size) {
+void TokenFileWriter::write(off_t at, const char* bytes, size_t size) {
   while (size > 0) {
-    const ssize_t wrote = ::write(fd_, bytes, size);
+    const ssize_t wrote = ::pwrite(fd_, bytes, size, at);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) fail_by_errno();
+    if (wrote < 0) fail_by_errno<CannotWrite>();
     bytes += wrote;
+    at += wrote;
     size -= static_cast<size_t>(wrote);
   }
 }
 
 void TokenFileWriter::flush() {
   content_.add({buffer_.data(), buffer_.size()});
-  write(buffer_.data(), buffer_.size());
+  write(end_, buffer_.data(), buffer_.size());
+  end_ += static_cast<off_t>(buffer_.size());
   buffer_.clear();
 }
 
@@ -99,8 +102,8 @@ void TokenFileWriter::finish() {
   header.own = own_checksum(header);
   std::vector<char> page(static_cast<size_t>(kFirstPage), '\0');
   std::memcpy(page.data(), &header, sizeof header);
-  if (::lseek(fd_, 0, SEEK_SET) < 0) fail_by_errno();
-  write(page.data(), page.size());
+  write(0, page.data(), page.size());
+  if (::close(std::exchange(fd_, -1)) != 0) fail_by_errno<CannotWrite>();  // a server of files says so now
 }
 
 TokenFile::TokenFile(std::filesystem::path path, int fd, const Header& header)
@@ -110,16 +113,18 @@ TokenFile::~TokenFile() { ::close(fd_); }
 
 std::shared_ptr<const TokenFile> TokenFile::open(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return nullptr;
-  Header header{};
-  const bool read = ::pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header);
-  const bool known = read && header.format == kTokenFormat && header.own == own_checksum(header) &&
+  if (fd < 0 && errno == ENOENT) return nullptr;
+  if (fd < 0) fail_by_errno<std::system_error>();
+  const auto file = std::make_shared<TokenFile>(path, fd, Header{});
+  Header& header = file->header_;
+  const ssize_t got = ::pread(fd, &header, sizeof header, 0);
+  if (got < 0) fail_by_errno<std::system_error>();
+  const bool known = got == static_cast<ssize_t>(sizeof header) && header.format == kTokenFormat &&
+                     header.own == own_checksum(header) &&
                      (header.width == sizeof(uint16_t) || header.width == sizeof(int32_t)) &&
                      header.count >= 0;
-  if (known && ::lseek(fd, 0, SEEK_END) == kFirstPage + header.count * header.width)
-    return std::make_shared<const TokenFile>(path, fd, header);
-  ::close(fd);
-  return nullptr;
+  const bool whole = known && ::lseek(fd, 0, SEEK_END) == kFirstPage + header.count * header.width;
+  return whole ? file : nullptr;
 }
 
 bool TokenFile::sound() const {
@@ -129,36 +134,40 @@ bool TokenFile::sound() const {
   const int64_t all = header_.count * header_.width;
   for (int64_t from = 0; from < all; from += kPortion) {
     const auto size = static_cast<size_t>(std::min(kPortion, all - from));
-    try {
-      read_bytes(from, portion.data(), size);
-    } catch (const DataError&) {
-      return false;
-    }
+    if (!read_bytes(from, portion.data(), size)) return false;
     sum.add({portion.data(), size});
   }
   return sum.value() == header_.content;
 }
 
-void TokenFile::read_bytes(int64_t from, char* into, size_t size) const {
+bool TokenFile::read_bytes(int64_t from, char* into, size_t size) const {
   off_t at = kFirstPage + from;
   while (size > 0) {
     const ssize_t got = ::pread(fd_, into, size, at);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      throw DataError("{} cannot be read any more ({}); start the run again, which makes it anew",
-                      path_.string(), got < 0 ? std::strerror(errno) : "it has become shorter");
-    }
+    if (got < 0) fail_by_errno<std::system_error>();
+    if (got == 0) return false;
     into += got;
     at += got;
     size -= static_cast<size_t>(got);
   }
+  return true;
 }
 
 void TokenFile::read(int64_t begin, std::span<int32_t> into) const {
   check(begin >= 0 && begin + static_cast<int64_t>(into.size()) <= size(), "pieces are within their stream");
   const size_t bytes = into.size() * static_cast<size_t>(header_.width);
   char* const narrow = reinterpret_cast<char*>(into.data()) + (into.size_bytes() - bytes);
-  read_bytes(begin * header_.width, narrow, bytes);
+  std::string failure;
+  try {
+    if (!read_bytes(begin * header_.width, narrow, bytes)) failure = "it has become shorter";
+  } catch (const std::system_error& error) {
+    failure = error.code().message();
+  }
+  if (!failure.empty()) {
+    throw DataError("{} cannot be read any more ({}); delete the folder {} and start the run again",
+                    path_.string(), failure, path_.parent_path().string());
+  }
   if (header_.width == sizeof(int32_t)) return;
   for (size_t i = 0; i < into.size(); ++i) {  // behind what is written, until the last one is
     uint16_t piece = 0;

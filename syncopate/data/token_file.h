@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "syncopate/base/hash.h"
@@ -19,8 +20,13 @@ inline std::filesystem::path token_file(const std::filesystem::path& folder, con
   return folder / (name + ".tokens");
 }
 
-/// Writes such a file piece by piece. Failures (a full disk) are std::system_error. One that was not finished
-/// is no token file.
+/// A token file could not be written: a full disk, a quota.
+class CannotWrite : public std::system_error {
+ public:
+  using std::system_error::system_error;
+};
+
+/// Writes such a file piece by piece; throws CannotWrite. One that was not finished is no token file.
 class TokenFileWriter {
  public:
   TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary);
@@ -32,12 +38,13 @@ class TokenFileWriter {
   void finish();
 
  private:
-  void write(const char* bytes, size_t size);
+  void write(off_t at, const char* bytes, size_t size);
   void flush();
 
   int fd_;
   size_t width_;
   int64_t count_ = 0;
+  off_t end_;                  ///< of what is written
   std::vector<char> buffer_;   ///< not yet written
   Checksum content_;           ///< of the bytes
   Checksum numbers_;           ///< of the pieces as int32, save the last ones
@@ -48,10 +55,11 @@ class TokenFileWriter {
 /// this one's memory.
 class TokenFile : public Tokens {
  public:
-  /// Nothing where there is no such file, or one that is not whole by its size and first page.
+  /// Nothing where there is no such file, or one that is not whole by its size and first page. Throws
+  /// std::system_error where it cannot be read, which says nothing about what it holds.
   static std::shared_ptr<const TokenFile> open(const std::filesystem::path& path);
 
-  /// Reads all of it: whether that is what was written.
+  /// Reads all of it: whether that is what was written. Throws std::system_error as open() does.
   bool sound() const;
 
   int64_t size() const override { return header_.count; }
@@ -68,16 +76,18 @@ class TokenFile : public Tokens {
     uint64_t own;                                 ///< checksum of what stands before
   };
 
-  TokenFile(std::filesystem::path path, int fd, const Header& header);  ///< for open()
+  TokenFile(std::filesystem::path path, int fd, const Header& header);  ///< for open(); owns `fd`
   ~TokenFile() override;
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
 
  private:
-  /// Bytes of the pieces. Throws DataError where there are not so many, or they cannot be read.
-  void read_bytes(int64_t from, char* into, size_t size) const;
+  /// Bytes of the pieces; false where there are not so many. Throws std::system_error.
+  bool read_bytes(int64_t from, char* into, size_t size) const;
 
   const std::filesystem::path path_;
   const int fd_;
-  const Header header_;
+  Header header_;
 };
 
 }  // namespace syncopate::data

@@ -154,12 +154,7 @@ class Worker {
     const auto part = spec_.servers() > 0 ? world.part(0, world_.rank) : nullptr;
     comm::Metered& group = part ? *part : world;
     choose_folder_together(group);
-    membership_.status(-1, "loading");
-    spec_.task.auto_cache = (folder_.path.parent_path() / ".token-cache").string();
-    tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
-    if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
-    data_hash_ = data_hash(setup);
-    comm::agree(group, description(setup), "");
+    tasks::TaskSetup setup = load(group);
     const at::Device device = parse_device(spec_.compute.device, world_.local_rank);
     const PrecisionChoice precision =
         agree_on_precision(tensor::parse_precision(spec_.compute.precision), device, *setup.model, group);
@@ -224,6 +219,20 @@ class Worker {
       recorder.say(fmt::format("trace: {} (open it in ui.perfetto.dev or chrome://tracing)", options_.trace));
     }
     return result;
+  }
+
+  /// Collective. Some workers wait long for others here: one host has its tokens, another makes them. Those
+  /// that die meanwhile are noticed by the lifeline.
+  tasks::TaskSetup load(comm::Metered& group) {
+    membership_.status(-1, "loading");
+    group.set_timeout(std::max(timeout(), std::chrono::milliseconds(std::chrono::hours(24))));
+    spec_.task.auto_cache = (folder_.path.parent_path() / ".token-cache").string();
+    tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
+    if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
+    data_hash_ = data_hash(setup);
+    comm::agree(group, description(setup), "");
+    group.set_timeout(timeout());
+    return setup;
   }
 
   /// Of a run of so many steps. Collective.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "syncopate/base/progress.h"
@@ -15,7 +16,8 @@
 namespace syncopate::tasks {
 namespace {
 
-/// Another number whenever the same files, settings and vocabulary would become other examples than before.
+/// Another number whenever the same files, settings and vocabulary would become other examples than before,
+/// or be written in another way.
 constexpr int kExamplesVersion = 1;
 
 corpora::TextSource source_of(const spec::RunSpec& spec) {
@@ -60,7 +62,9 @@ ClassifiedTexts::ClassifiedTexts(const spec::RunSpec& spec, bool speaks) : spec_
   const std::vector<std::filesystem::path> files = files_of(spec);
   if (files.empty()) return;
   kept_ = std::make_unique<data::KeptFolder>(folder, files, spec.task.data, speaks);
-  if (!worth_keeping(spec, kept_->bytes())) kept_.reset();
+  // A part that a seed draws is another with every seed, and nobody removes the files.
+  const bool drawn = spec.task.limit > 0 && chosen_by_itself(spec);
+  if (drawn || !worth_keeping(spec, kept_->bytes())) kept_.reset();
 }
 
 ClassifiedTexts::Loaded& ClassifiedTexts::load() {
@@ -115,6 +119,7 @@ nlohmann::json ClassifiedTexts::choices() const {
 }
 
 std::string ClassifiedTexts::vocabulary(bool wanted) {
+  if (kept_ && !wanted) return "";
   if (kept_) {
     try {
       nlohmann::json what = choices();
@@ -127,15 +132,23 @@ std::string ClassifiedTexts::vocabulary(bool wanted) {
       use_memory(error.what());
     }
   }
-  load();  // on every rank at the same time, before they wait for the one that learns
+  load();  // by every rank at the same time, while one learns
   return wanted ? learn() : "";
+}
+
+/// Bytes that the examples will take, about, where they are all that the files hold.
+double ClassifiedTexts::expected_room() const {
+  const auto files = files_of(spec_);
+  const bool packed = std::any_of(files.begin(), files.end(), [](const std::filesystem::path& file) {
+    return file.extension() == ".gz";
+  });
+  return spec_.task.limit > 0 || packed ? 0 : static_cast<double>(kept_->bytes());
 }
 
 ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64_t max_length) {
   const std::vector<std::string> splits{"train", "test", "validation"};
   const text::TextRules& rules = tokenizer.rules();
-  data::KeptFolder::Recipe recipe{
-      .what = choices(), .names = {}, .room = 1.0 * static_cast<double>(kept_->bytes()), .make = {}};
+  data::KeptFolder::Recipe recipe{.what = choices(), .names = {}, .room = expected_room(), .make = {}};
   recipe.what["vocabulary"] = fingerprint_of(tokenizer.words());
   recipe.what["rules"] = {rules.lower_case, rules.strip_accents, rules.split_cjk};
   recipe.what["max_length"] = max_length;
@@ -155,7 +168,7 @@ ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64
     std::vector<corpora::TextExample>* const texts[] = {&task.train, &task.test, &loaded.validation};
     int64_t all = 0, before = 0;
     for (const auto* split : texts) all += static_cast<int64_t>(split->size());
-    Progress progress(progress_of_tokens(kept_->bytes()), all, "tokens of text");
+    Progress progress(progress_of_tokens(kept_->bytes()), all, "texts tokenized:");
     for (size_t i = 0; i < splits.size(); ++i) {
       const auto made =
           data::tokenized_together(std::exchange(*texts[i], {}), tokenizer, max_length,

@@ -31,8 +31,7 @@ class ClassifiedTexts {
   /// process.
   ClassifiedTexts(const spec::RunSpec& spec, bool speaks);
 
-  /// One learned from the training texts, a word a line. Where it is not `wanted`, nothing may be given;
-  /// where another process of this host learns it, that is waited for all the same.
+  /// One learned from the training texts, a word a line. Where it is not `wanted`, the result may be empty.
   std::string vocabulary(bool wanted);
 
   /// Call it last.
@@ -48,6 +47,7 @@ class ClassifiedTexts {
   std::string learn();
   void use_memory(const std::string& why);
   nlohmann::json choices() const;
+  double expected_room() const;
   ClassifiedExamples kept(const text::WordPiece& tokenizer, int64_t max_length);
 
   const spec::RunSpec& spec_;

@@ -77,6 +77,7 @@ void LanguageTexts::load() {
 }
 
 std::string LanguageTexts::vocabulary(const Learning& learning, bool wanted) {
+  if (cache_ && !wanted) return "";
   if (cache_) {
     try {
       return cache_->vocabulary(learning.what, [&](corpora::CorpusReader& reader) {

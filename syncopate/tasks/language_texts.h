@@ -28,8 +28,7 @@ class LanguageTexts {
     std::function<void(std::string_view document, text::WordCounts& counts)> count;
     std::function<std::string(const text::WordCounts& counts)> learn;
   };
-  /// What it learned. Where it is not `wanted`, nothing may be given; where another process of this host
-  /// learns it, that is waited for all the same.
+  /// What it learned. Where it is not `wanted`, the result may be empty.
   std::string vocabulary(const Learning& learning, bool wanted);
 
   /// The splits by a tokenizer of `size` words, which `what` describes whole. `validation` is none where that

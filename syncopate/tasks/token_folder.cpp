@@ -5,11 +5,8 @@
 #include "syncopate/base/notes.h"
 
 namespace syncopate::tasks {
-namespace {
 
 bool chosen_by_itself(const spec::RunSpec& spec) { return spec.task.cache == "auto"; }
-
-}  // namespace
 
 std::string token_folder(const spec::RunSpec& spec) {
   if (spec.task.data.empty() || spec.task.cache == "off") return "";

@@ -12,6 +12,9 @@ namespace syncopate::tasks {
 /// Where a run's tokens may be kept; empty: nowhere.
 std::string token_folder(const spec::RunSpec& spec);
 
+/// Whether nobody has named that folder.
+bool chosen_by_itself(const spec::RunSpec& spec);
+
 /// Whether files of so many bytes are worth it: always where the user has named a folder.
 bool worth_keeping(const spec::RunSpec& spec, uintmax_t bytes);
 

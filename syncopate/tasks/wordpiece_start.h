@@ -22,7 +22,7 @@ std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, cons
                                                  comm::Group& group);
 
 /// The same where the words to build it from are not at hand as texts. `learn` gives the words, one a line,
-/// where it is told that they are wanted: by rank 0; it is called on all ranks, which may let them wait.
+/// where it is told that they are wanted: by rank 0. It is called on all ranks, which may load texts by then.
 using LearnVocabulary = std::function<std::string(bool wanted)>;
 std::unique_ptr<text::WordPiece> find_vocabulary(const spec::RunSpec& spec, const Start& start,
                                                  const LearnVocabulary& learn, comm::Group& group);

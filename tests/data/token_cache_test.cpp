@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <functional>
 #include <system_error>
+#include <thread>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/file_lock.h"
 #include "syncopate/corpora/corpus.h"
 #include "syncopate/data/causal_dataset.h"
 #include "syncopate/data/file_hashes.h"
@@ -67,6 +71,14 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
     if (entry.is_directory()) found.push_back(entry.path());
   }
   return found;
+}
+
+/// The file that a cache of one corpus is locked by.
+fs::path lock_of(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".lock") return entry.path();
+  }
+  return {};
 }
 
 bool says(const CachedTokens& tokens, const std::string& part) {
@@ -171,7 +183,7 @@ TEST_F(TokenCacheFiles, TakeTwoBytesAPieceWhereTheyDo) {
   EXPECT_FALSE(TokenFile::open(folder_ / "narrow")) << "not finished";
   TokenFileWriter full("/dev/full", 65536);
   full.append(pieces);
-  EXPECT_THROW(full.finish(), std::system_error);
+  EXPECT_THROW(full.finish(), CannotWrite);
 }
 
 TEST_F(TokenCacheFiles, ThatAreDamagedAreMadeAgain) {
@@ -191,12 +203,105 @@ TEST_F(TokenCacheFiles, ThatAreDamagedAreMadeAgain) {
   expect_remade("cut short");
   fs::remove(entry / "test.tokens");
   expect_remade("a file is missing");
-  write_text(entry / "corpus.json", "{}");
+  write_text(entry / "note.json", "{}");
   expect_remade("the notes");
-  fs::rename(entry, entry.string() + ".writing");
+  fs::rename(entry, fs::path(lock_of(cache_)).replace_extension(".writing"));
   const CachedTokens fresh = tokens_of(cache_, data_);
   EXPECT_TRUE(says(fresh, "tokens kept in ")) << "half-written: as if nothing were there";
   EXPECT_EQ(entries_of(cache_).size(), 1U) << "and what was left is gone";
+}
+
+TEST_F(TokenCacheFiles, ThatCannotBeReadAreNotTakenForDamaged) {
+  tokens_of(cache_, data_);
+  const fs::path file = entries_of(cache_).at(0) / "test.tokens", aside = folder_ / "aside";
+  fs::rename(file, aside);
+  fs::create_directory(file);  // which opens, and cannot be read
+  EXPECT_THROW(tokens_of(cache_, data_), CacheUnavailable);
+  fs::remove(file);
+  fs::rename(aside, file);
+  EXPECT_TRUE(says(tokens_of(cache_, data_), "tokens read from ")) << "the entry is still there";
+}
+
+TEST_F(TokenCacheFiles, AreNotTriedAgainByThoseWhoWaitedForAFailure) {
+  KeptFolder kept(cache_, {data_}, "data", false);
+  const auto recipe = [](int& made) {
+    return KeptFolder::Recipe{
+        .what = "it", .names = {"words"}, .room = 0, .make = [&made](const fs::path&) -> nlohmann::json {
+          ++made;
+          throw CannotWrite(ENOSPC, std::generic_category());
+        }};
+  };
+  int first = 0, later = 0;
+  EXPECT_THROW(kept.entry(recipe(first)), CacheUnavailable);
+  EXPECT_EQ(first, 1);
+  EXPECT_TRUE(entries_of(cache_).empty()) << "nothing half-written";
+  EXPECT_THROW(kept.entry(recipe(later)), CacheUnavailable);
+  EXPECT_EQ(later, 1) << "the failure was before it came";
+  // Whether the other one waits by then cannot be seen from here: soon it does.
+  for (int tries = 1, in_vain = 1; in_vain > 0; ++tries) {
+    ASSERT_LE(tries, 50);
+    in_vain = 0;
+    std::thread other;
+    {
+      const FileLock held(lock_of(cache_));
+      other = std::thread([&] {
+        KeptFolder waiting(cache_, {data_}, "data", false);
+        EXPECT_THROW(waiting.entry(recipe(in_vain)), CacheUnavailable);
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(10 * tries));
+      fs::resize_file(lock_of(cache_), fs::file_size(lock_of(cache_)) + 1);  // as one that fails does
+    }
+    other.join();
+  }
+}
+
+TEST_F(TokenCacheFiles, GiveAVocabularyThatCannotBeKept) {
+  KeptFolder kept(cache_, {data_}, "data", false);
+  int learned = 0;
+  const auto learn = [&] { return std::string("word") + std::to_string(++learned); };
+  EXPECT_EQ(kept.text("a", learn), "word1");
+  fs::path sealed;
+  for (const auto& entry : fs::directory_iterator(cache_)) {
+    if (entry.path().extension() == ".vocabulary") sealed = entry.path();
+  }
+  fs::remove(sealed);
+  fs::create_directory(sealed);  // so that no file takes its name
+  write_text(sealed / "in the way", "");
+  EXPECT_EQ(kept.text("a", learn), "word2");
+  EXPECT_EQ(kept.text("b", learn), "word3");
+  EXPECT_EQ(kept.text("b", learn), "word3") << "the foil: this one is kept";
+}
+
+TEST_F(TokenCacheFiles, RefuseDataThatChangeWhileTheyAreRead) {
+  KeptFolder kept(cache_, {data_}, "data", false);
+  const auto change = [&] { write_text(data_, some_lines(500, 3)); };
+  const auto complaint = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string expected = "was changed while it was read";
+  EXPECT_NE(complaint([&] {
+              kept.text("a", [&] {
+                change();
+                return std::string("of the new text");
+              });
+            }).find(expected),
+            std::string::npos);
+  write_text(data_, some_lines(500));
+  EXPECT_EQ(kept.text("a", [] { return std::string("of the old text"); }), "of the old text");
+  EXPECT_NE(complaint([&] {
+              kept.entry({.what = "a", .names = {"words"}, .room = 0, .make = [&](const fs::path& folder) {
+                            TokenFileWriter(token_file(folder, "words"), 9).finish();
+                            change();
+                            return nlohmann::json("note");
+                          }});
+            }).find(expected),
+            std::string::npos);
+  EXPECT_TRUE(entries_of(cache_).empty());
 }
 
 TEST_F(TokenCacheFiles, FollowTheContentOfTheData) {

@@ -1,10 +1,14 @@
 #include "syncopate/tasks/classified_texts.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "syncopate/base/error.h"
 #include "tests/support/fixtures.h"
@@ -39,6 +43,29 @@ class KeptExamples : public testing::Test {
     return std::any_of(found.notes.begin(), found.notes.end(),
                        [&](const std::string& note) { return note.find(part) != note.npos; });
   }
+  /// The same examples, to the last word.
+  static void expect_same(const data::TextExamples& found, const data::TextExamples& right) {
+    ASSERT_EQ(found.size(), right.size());
+    EXPECT_EQ(found.tokens(), right.tokens());
+    EXPECT_EQ(found.fingerprint(), right.fingerprint());
+    for (int64_t id = 0; id < found.size(); ++id) ASSERT_EQ(row(found, id), row(right, id)) << id;
+  }
+  static void expect_same(const ClassifiedExamples& found, const ClassifiedExamples& right) {
+    EXPECT_EQ(found.labels, right.labels);
+    EXPECT_EQ(found.parts, right.parts);
+    expect_same(*found.train, *right.train);
+    expect_same(*found.test, *right.test);
+    ASSERT_EQ(found.validation == nullptr, right.validation == nullptr);
+    if (found.validation) expect_same(*found.validation, *right.validation);
+  }
+  /// An example's label, how many words are of its second text, and its words.
+  static std::vector<int32_t> row(const data::TextExamples& examples, int64_t id) {
+    const data::TextExamples::Example example = examples.at(id);
+    std::vector<int32_t> words(static_cast<size_t>(example.length));
+    examples.read(example, words);
+    words.insert(words.end(), {example.label, example.seconds});
+    return words;
+  }
   fs::path entry() const {
     for (const auto& found : fs::directory_iterator(folder_ / "cache")) {
       if (found.is_directory()) return found.path();
@@ -67,12 +94,7 @@ TEST_F(KeptExamples, AreThoseOfTheSettingsThatDecideThem) {
     });
     EXPECT_TRUE(says(kept, "tokens kept in ")) << "another entry";
     EXPECT_TRUE(says(again, "tokens read from "));
-    for (const ClassifiedExamples* found : {&kept, &again}) {
-      EXPECT_EQ(found->labels, memory.labels);
-      EXPECT_EQ(found->train->fingerprint(), memory.train->fingerprint());
-      EXPECT_EQ(found->test->fingerprint(), memory.test->fingerprint());
-      EXPECT_EQ(found->validation == nullptr, memory.validation == nullptr);
-    }
+    for (const ClassifiedExamples* found : {&kept, &again}) expect_same(*found, memory);
     EXPECT_TRUE(memory.train->fingerprint() != first.train->fingerprint() ||
                 memory.test->fingerprint() != first.test->fingerprint())
         << "the foil";
@@ -87,6 +109,128 @@ TEST_F(KeptExamples, AreThoseOfTheSettingsThatDecideThem) {
     };
   };
   EXPECT_NE(examples(drawn(3)).train->fingerprint(), examples(drawn(4)).train->fingerprint());
+}
+
+TEST_F(KeptExamples, AreThoseOfTheColumnsAndFilesThatAreRead) {
+  const std::string head = "one,two,kind,mood\n";
+  const auto rows = [&](int from) {
+    std::string table = head;
+    for (int i = from; i < from + 9; ++i) {
+      table += (i % 2 == 0 ? "the cat " : "a dog b ") + std::to_string(i) + "," +
+               (i % 3 == 0 ? "dog" : "café the") + "," + (i % 4 == 0 ? "x" : "y") + "," +
+               (i % 5 == 0 ? "glad" : "sad") + "\n";
+    }
+    return table;
+  };
+  for (const char* name : {"here", "there"}) {
+    fs::create_directories(folder_ / name);
+    test::write_text(folder_ / name / "train.csv", rows(0));
+    test::write_text(folder_ / name / "dev.csv", rows(4));
+  }
+  test::write_text(folder_ / "own.csv", rows(7));
+  const Change plain = [&](spec::RunSpec& spec) {
+    spec.task.data = (folder_ / "here").string();
+    spec.task.text = "one";
+    spec.task.label = "kind";
+  };
+  const auto in_memory = [&](const Change& change) {
+    return examples([&](spec::RunSpec& spec) {
+      plain(spec);
+      change(spec);
+      spec.task.cache = "off";
+    });
+  };
+  const auto kept = [&](const Change& change) {
+    return examples([&](spec::RunSpec& spec) {
+      plain(spec);
+      change(spec);
+    });
+  };
+  const std::pair<const char*, Change> changes[] = {
+      {"none", [](spec::RunSpec&) {}},
+      {"another text", [](spec::RunSpec& spec) { spec.task.text = "two"; }},
+      {"a pair", [](spec::RunSpec& spec) { spec.task.text_pair = "two"; }},
+      {"another class", [](spec::RunSpec& spec) { spec.task.label = "mood"; }},
+      {"an encoding", [](spec::RunSpec& spec) { spec.task.encoding = "latin-1"; }},
+      {"a separator", [](spec::RunSpec& spec) { spec.task.separator = ","; }},
+      {"another folder of the same content",
+       [&](spec::RunSpec& spec) { spec.task.data = (folder_ / "there").string(); }},
+      {"a validation file",
+       [&](spec::RunSpec& spec) { spec.task.validation = (folder_ / "own.csv").string(); }}};
+  for (const auto& [name, change] : changes) {
+    SCOPED_TRACE(name);
+    const ClassifiedExamples first = kept(change), again = kept(change), memory = in_memory(change);
+    EXPECT_TRUE(says(first, "tokens kept in "));
+    EXPECT_TRUE(says(again, "tokens read from "));
+    expect_same(first, memory);
+    expect_same(again, memory);
+  }
+  EXPECT_NE(kept(changes[1].second).train->fingerprint(), kept(changes[0].second).train->fingerprint())
+      << "the foil";
+  const Change own = changes[std::size(changes) - 1].second;
+  for (const auto& [file, from] : {std::pair{folder_ / "own.csv", 9}, {folder_ / "here/dev.csv", 12}}) {
+    test::write_text(file, rows(from));
+    const ClassifiedExamples changed = kept(own);
+    EXPECT_TRUE(says(changed, "tokens kept in ")) << file;
+    expect_same(changed, in_memory(own));
+  }
+}
+
+// In files that are chosen by themselves, each seed would leave another entry.
+TEST_F(KeptExamples, AreNotKeptByThemselvesWhereASeedDrawsThem) {
+  std::string table = "text,label\n";
+  while (table.size() < size_t{34} << 20)
+    table += std::string(4000, 'a') + (table.size() % 2 ? ",x\n" : ",y\n");
+  test::write_text(folder_ / "large.csv", table);
+  const auto limited = [&](int64_t limit) {
+    return [&, limit](spec::RunSpec& spec) {
+      spec.task.data = (folder_ / "large.csv").string();
+      spec.task.cache = "auto";
+      spec.task.auto_cache = (folder_ / "by itself").string();
+      spec.task.limit = limit;
+    };
+  };
+  EXPECT_FALSE(says(examples(limited(50)), "tokens kept in "));
+  EXPECT_TRUE(says(examples(limited(0)), "tokens kept in ")) << "the foil";
+}
+
+/// No file of this process can become larger.
+class LargestFile {
+ public:
+  explicit LargestFile(rlim_t bytes) : signals_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~LargestFile() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signals_);
+  }
+
+ private:
+  void (*signals_)(int);
+  rlimit before_{};
+};
+
+TEST_F(KeptExamples, AreInMemoryWhereTheDiskIsFullInTheEnd) {
+  std::string table = "text,label\n";
+  for (size_t row = 0; row < 2000; ++row)
+    table += "the cat a dog b the cat" + std::string(row % 2 ? ",x\n" : ",y\n");
+  test::write_text(folder_ / "many.csv", table);
+  const Change many = [&](spec::RunSpec& spec) { spec.task.data = (folder_ / "many.csv").string(); };
+  const ClassifiedExamples memory = examples([&](spec::RunSpec& spec) {
+    many(spec);
+    spec.task.cache = "off";
+  });
+  std::optional<ClassifiedExamples> found;
+  {
+    const LargestFile limit(8192);
+    found = examples(many);
+  }
+  EXPECT_TRUE(says(*found, "warning: tokens cannot be kept in ")) << "its texts were tokenized by then";
+  expect_same(*found, memory);
+  EXPECT_EQ(entry(), fs::path()) << "nothing half-written";
+  EXPECT_TRUE(says(examples(many), "tokens kept in ")) << "the foil";
 }
 
 TEST_F(KeptExamples, AreThoseOfTheTokenizer) {
@@ -105,8 +249,8 @@ TEST_F(KeptExamples, AreThoseOfTheTokenizer) {
 TEST_F(KeptExamples, AreThoseOfManyRows) {
   std::string table = "text,label\n";
   const std::vector<std::string> words{"the", "a", "b", "cat", "dog", "mouse"};
-  for (size_t row = 0; row < 5000; ++row) {
-    for (size_t k = 0; k <= row % 7; ++k) table += words[(row * 31 + k * k + row / 9) % words.size()] + " ";
+  for (size_t row = 0; row < 30000; ++row) {
+    for (size_t k = 0; k <= row % 19; ++k) table += words[(row * 31 + k * k + row / 9) % words.size()] + " ";
     table += row % 3 == 0 ? ",x\n" : ",y\n";
   }
   test::write_text(folder_ / "many.csv", table);
@@ -120,20 +264,9 @@ TEST_F(KeptExamples, AreThoseOfManyRows) {
   examples(many(""));
   const ClassifiedExamples kept = examples(many("")), memory = examples(many("off"));
   ASSERT_TRUE(says(kept, "tokens read from "));
-  const std::pair<const data::TextExamples*, const data::TextExamples*> splits[] = {
-      {kept.train.get(), memory.train.get()},
-      {kept.test.get(), memory.test.get()},
-      {kept.validation.get(), memory.validation.get()}};
-  for (const auto& [mine, theirs] : splits) {
-    ASSERT_EQ(mine->size(), theirs->size());
-    EXPECT_EQ(mine->fingerprint(), theirs->fingerprint());
-    for (int64_t id = 0; id < mine->size(); ++id) {
-      const data::TextExamples::Example one = mine->at(id), other = theirs->at(id);
-      ASSERT_EQ(one.begin, other.begin);
-      ASSERT_EQ(one.length, other.length);
-      ASSERT_EQ(one.label, other.label);
-    }
-  }
+  ASSERT_GT(kept.train->tokens(), 1 << 18) << "more than is written at a time";
+  expect_same(kept, memory);
+  EXPECT_NE(row(*kept.train, 0), row(*kept.train, 1)) << "the foil";
 }
 
 TEST_F(KeptExamples, KeepTheirPartsAndClasses) {
@@ -154,10 +287,8 @@ TEST_F(KeptExamples, KeepTheirPartsAndClasses) {
   examples(of_mnli(""));
   const ClassifiedExamples kept = examples(of_mnli("")), memory = examples(of_mnli("off"));
   ASSERT_TRUE(says(kept, "tokens read from "));
-  EXPECT_EQ(kept.parts, memory.parts);
+  expect_same(kept, memory);
   EXPECT_EQ(kept.parts, (std::vector<corpora::TestPart>{{"matched", 0, 1}, {"mismatched", 1, 3}}));
-  EXPECT_EQ(kept.labels, memory.labels);
-  EXPECT_EQ(kept.test->fingerprint(), memory.test->fingerprint());
 }
 
 TEST_F(KeptExamples, AreThoseOfTheFilesAsTheyAre) {
@@ -174,15 +305,16 @@ TEST_F(KeptExamples, AreThoseOfTheFilesAsTheyAre) {
 }
 
 TEST_F(KeptExamples, AreMadeAgainWhereTheyAreDamaged) {
-  const uint64_t sound = examples().train->fingerprint();
-  for (const char* name : {"train.tokens", "train-examples.tokens", "test-examples.tokens", "corpus.json"}) {
+  examples();
+  const ClassifiedExamples sound = examples([](spec::RunSpec& spec) { spec.task.cache = "off"; });
+  for (const char* name : {"train.tokens", "train-examples.tokens", "test-examples.tokens", "note.json"}) {
     const fs::path path = entry() / name;
     std::string bytes = test::read_text(path);
     bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
     test::write_text(path, bytes);
     const ClassifiedExamples again = examples();
     EXPECT_TRUE(says(again, "was damaged and has been made again")) << name;
-    EXPECT_EQ(again.train->fingerprint(), sound);
+    expect_same(again, sound);
     EXPECT_FALSE(says(examples(), "damaged"));
   }
 }
@@ -203,18 +335,8 @@ TEST_F(KeptExamples, TellWordsFromLabelsAndKeepPairsApart) {
     spec.task.cache = "off";
   });
   EXPECT_EQ(found.labels, (std::vector<std::string>{"no", "yes"}));
-  ASSERT_EQ(found.train->size(), memory.train->size());
-  EXPECT_EQ(found.train->tokens(), memory.train->tokens());
-  for (int64_t id = 0; id < found.train->size(); ++id) {
-    const data::TextExamples::Example mine = found.train->at(id), theirs = memory.train->at(id);
-    EXPECT_EQ(mine.seconds, theirs.seconds);
-    EXPECT_EQ(mine.label, theirs.label);
-    std::vector<int32_t> words(static_cast<size_t>(mine.length)), others(static_cast<size_t>(theirs.length));
-    found.train->read(mine, words);
-    memory.train->read(theirs, others);
-    EXPECT_EQ(words, others);
-    EXPECT_GT(mine.seconds, 0);
-  }
+  expect_same(found, memory);
+  for (int64_t id = 0; id < found.train->size(); ++id) EXPECT_GT(found.train->at(id).seconds, 0);
 }
 
 TEST_F(KeptExamples, KeepAVocabularyThatIsLearned) {
@@ -222,7 +344,8 @@ TEST_F(KeptExamples, KeepAVocabularyThatIsLearned) {
   const std::string learned = ClassifiedTexts(spec, false).vocabulary(true);
   EXPECT_EQ(ClassifiedTexts(off, false).vocabulary(true), learned);
   EXPECT_EQ(ClassifiedTexts(off, false).vocabulary(false), "");
-  EXPECT_EQ(ClassifiedTexts(spec, false).vocabulary(false), learned) << "there already";
+  EXPECT_EQ(ClassifiedTexts(spec, false).vocabulary(false), "") << "nobody asked for it";
+  EXPECT_EQ(ClassifiedTexts(spec, false).vocabulary(true), learned) << "there already";
   const spec::RunSpec less = spec_of([](spec::RunSpec& s) { s.model.vocab_size = 60; });
   EXPECT_NE(ClassifiedTexts(less, false).vocabulary(true), learned) << "the foil";
 }

@@ -98,7 +98,7 @@ void Fields::from_json(const nlohmann::ordered_json& values) const {
   }
 }
 
-std::string Fields::hash() const { return fmt::format("{:016x}", checksum(to_json().dump())); }
+std::string Fields::hash() const { return hexadecimal(checksum(to_json().dump())); }
 
 std::string Fields::text_of(const Field& field) {
   const std::string text =

@@ -46,6 +46,16 @@ size_t size_of(int fd, const std::filesystem::path& path, std::string_view what)
   return static_cast<size_t>(status.st_size);
 }
 
+/// Some bytes, at least one; 0: at the end.
+size_t read_some(int fd, char* into, size_t most, const std::filesystem::path& path, std::string_view what) {
+  while (true) {
+    const ssize_t got = ::read(fd, into, most);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR)
+      throw DataError("cannot read the {} {}: {}", what, path.string(), std::strerror(errno));
+  }
+}
+
 void write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {
     const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
@@ -62,17 +72,25 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& path
 
 std::string read_file(const std::filesystem::path& path, std::string_view what) {
   const Descriptor file(open_to_read(path, what));
-  std::string text(size_of(file.get(), path, what), '\0');
+  // One byte more, which shows that there is none. Files of /proc say that they are empty, and are not.
+  std::string text(size_of(file.get(), path, what) + 1, '\0');
   size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t got = ::read(file.get(), text.data() + done, text.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw DataError("cannot read the {} {}: {}", what, path.string(), std::strerror(errno));
+  while (true) {
+    if (done == text.size()) text.resize(2 * text.size());
+    const size_t got = read_some(file.get(), text.data() + done, text.size() - done, path, what);
     if (got == 0) break;
-    done += static_cast<size_t>(got);
+    done += got;
   }
   text.resize(done);
   return text;
+}
+
+void read_portions(const std::filesystem::path& path, std::string_view what, size_t most,
+                   const std::function<void(std::string_view)>& use) {
+  const Descriptor file(open_to_read(path, what));
+  std::vector<char> portion(most);
+  while (const size_t got = read_some(file.get(), portion.data(), most, path, what))
+    use({portion.data(), got});
 }
 
 void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces) {

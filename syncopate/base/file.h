@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,10 @@ namespace syncopate {
 /// The whole file as bytes. Throws DataError when it cannot be read; `what` names it for the user
 /// ("vocabulary").
 std::string read_file(const std::filesystem::path& path, std::string_view what);
+
+/// The same, at most so many bytes at a time: `use` is called with one portion after the other.
+void read_portions(const std::filesystem::path& path, std::string_view what, size_t most,
+                   const std::function<void(std::string_view)>& use);
 
 /// Replaces `path` by `pieces`, one after the other: written beside it, flushed to disk and renamed, so that
 /// a reader sees the old file or the new one and a failure (disk full) leaves the old one. Throws DataError.

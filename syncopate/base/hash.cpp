@@ -1,5 +1,7 @@
 #include "syncopate/base/hash.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -52,5 +54,7 @@ uint64_t checksum(std::string_view bytes, uint64_t seed) {
   sum.add(bytes);
   return sum.value();
 }
+
+std::string hexadecimal(uint64_t number) { return fmt::format("{:016x}", number); }
 
 }  // namespace syncopate

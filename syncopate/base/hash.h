@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -10,6 +11,9 @@ namespace syncopate {
 
 /// A 64-bit checksum: finds damage, does not resist an attacker. `seed` chains pieces.
 uint64_t checksum(std::string_view bytes, uint64_t seed = 0);
+
+/// How a checksum is written: 16 digits.
+std::string hexadecimal(uint64_t number);
 
 /// The same of bytes that come in pieces, cut anywhere. A copy is the state so far.
 class Checksum {

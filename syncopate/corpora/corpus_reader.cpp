@@ -36,6 +36,13 @@ class Batches {
   std::array<DocumentBatch, std::size(kSplits)> batches_;
 };
 
+/// What the first reading found of a document.
+template <typename Found>
+Found seen_before(const std::vector<Found>& found, size_t document) {
+  if (document < found.size()) return found[document];
+  throw DataError("the corpus has more documents than when it was first read; start again when it is whole");
+}
+
 using Keys = std::vector<uint64_t>;
 using KeyOf = uint64_t (*)(std::string_view document);
 
@@ -165,7 +172,7 @@ void CorpusReader::part_few() {
   std::vector<std::string> unused;
   size_t at = 0;
   for_each_document(files_.train, source_, unused, [&](std::string_view document) {
-    if (split_of_[at++] == Split::kTrain) few_train_.emplace_back(document);
+    if (seen_before(split_of_, at++) == Split::kTrain) few_train_.emplace_back(document);
   });
   held_out_ = hold_out_documents(few_train_, validation_.share);
   few_valid_ = std::exchange(held_out_.documents, {});
@@ -181,8 +188,7 @@ void CorpusReader::read(const UseBatch& use) {
   for_each_document(files_.test, source_, unused, all_as(Split::kTest));
   size_t at = 0;
   for_each_document(files_.train, source_, unused, [&](std::string_view document) {
-    check(split_of_.empty() || at < split_of_.size(), "a corpus has the documents it had");
-    const Split split = split_of_.empty() ? Split::kTrain : split_of_[at++];
+    const Split split = split_of_.empty() ? Split::kTrain : seen_before(split_of_, at++);
     if (split == Split::kTrain && !few_train_.empty()) return;
     batches.add(split, document);
   });
@@ -191,7 +197,7 @@ void CorpusReader::read(const UseBatch& use) {
   for_each_document(own_files_.test, own_source_, unused, all_as(Split::kValidation));
   at = 0;
   for_each_document(own_files_.train, own_source_, unused, [&](std::string_view document) {
-    if (own_held_.at(at++) != 0) batches.add(Split::kValidation, document);
+    if (seen_before(own_held_, at++) != 0) batches.add(Split::kValidation, document);
   });
   batches.finish();
 }

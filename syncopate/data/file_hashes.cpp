@@ -29,17 +29,12 @@ std::string stamp_in(const struct stat& file) {
                      file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
+/// Read, not mapped: a file that becomes shorter meanwhile is an error, not a signal.
 std::string content_hash(const std::filesystem::path& path) {
-  constexpr size_t kPortion = size_t{1} << 24;
-  const MappedFile file(path, "text");
+  constexpr size_t kPortion = size_t{1} << 22;
   Checksum sum;
-  std::string_view rest = file.bytes();
-  while (!rest.empty()) {
-    sum.add(rest.substr(0, kPortion));
-    rest.remove_prefix(std::min(kPortion, rest.size()));
-    file.let_go();
-  }
-  return fmt::format("{:016x}", sum.value());
+  read_portions(path, "text", kPortion, [&](std::string_view portion) { sum.add(portion); });
+  return hexadecimal(sum.value());
 }
 
 nlohmann::json read_hashes(const std::filesystem::path& book) {
@@ -63,15 +58,18 @@ std::vector<std::string> hashes_of(const std::vector<std::filesystem::path>& fil
   nlohmann::json now = nlohmann::json::object();
   std::vector<std::string> hashes;
   for (const std::filesystem::path& file : files) {
-    const std::string name = std::filesystem::absolute(file).lexically_normal().string();
+    // A hash, since a name may be no UTF-8, which a book has to be.
+    const std::string name =
+        hexadecimal(checksum(std::filesystem::absolute(file).lexically_normal().string()));
     const struct stat status = status_of(file);
     const std::string stamp = stamp_in(status);
     const auto found = known.find(name);
     if (found != known.end() && found->is_object() && found->value("stamp", "") == stamp) {
       now[name] = *found;
     } else {
-      // Before it is read: what is written meanwhile is then younger.
-      const bool settled = now_seconds - std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec) > kSettled;
+      // Before it is read: what is written meanwhile is then younger. The time of the last change is the
+      // system's own; that of the last writing may be set to any.
+      const bool settled = now_seconds - status.st_ctim.tv_sec > kSettled;
       now[name] = {{"stamp", settled ? stamp : ""}, {"hash", content_hash(file)}};
     }
     hashes.push_back(now[name].value("hash", ""));

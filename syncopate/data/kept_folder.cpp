@@ -14,6 +14,7 @@
 #include "syncopate/base/file_lock.h"
 #include "syncopate/base/hash.h"
 #include "syncopate/base/notes.h"
+#include "syncopate/base/process.h"
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/data/file_hashes.h"
@@ -26,11 +27,15 @@ namespace fs = std::filesystem;
 constexpr const char* kCheckedNote = "checked";
 constexpr const char* kNote = "note.json";
 
-std::string hexadecimal(uint64_t number) { return fmt::format("{:016x}", number); }
-
 /// A text with its checksum in the first line.
 void write_sealed(const fs::path& path, const std::string& text) {
   write_file_atomically(path, hexadecimal(checksum(text)) + "\n" + text);
+}
+
+/// What is wrong, without the advice behind it, which is about data.
+std::string reason_of(const DataError& error) {
+  const std::string_view sentence = error.what();
+  return std::string(sentence.substr(0, sentence.find("; ")));
 }
 
 /// A cache that cannot be written is no bad data.
@@ -39,21 +44,24 @@ void writable(const Write& write) {
   try {
     write();
   } catch (const DataError& error) {
-    throw CacheUnavailable(error.what());
+    throw CacheUnavailable(reason_of(error));
   }
 }
 
+/// Nothing where there is none, or one that is damaged.
 std::optional<std::string> read_sealed(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::nullopt;
+  std::error_code failed;
+  const bool exists = fs::exists(path, failed);
+  if (failed) throw CacheUnavailable(failed.message());
+  if (!exists) return std::nullopt;
   try {
     const std::string whole = read_file(path, "token cache");
     const size_t end = whole.find('\n');
     if (end == whole.npos || whole.substr(0, end) != hexadecimal(checksum(whole.substr(end + 1))))
       return std::nullopt;
     return whole.substr(end + 1);
-  } catch (const DataError&) {
-    return std::nullopt;
+  } catch (const DataError& error) {  // which is no damage: it is not made again
+    throw CacheUnavailable(reason_of(error));
   }
 }
 
@@ -159,13 +167,29 @@ std::string KeptFolder::key_of(const nlohmann::json& what) {
   return hexadecimal(checksum(all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
 }
 
+template <typename Work>
+auto KeptFolder::of_unchanged(const Work& work) const {
+  try {
+    auto made = work();
+    require_unchanged();
+    return made;
+  } catch (const CannotWrite&) {
+    throw;
+  } catch (...) {
+    require_unchanged();  // or that is why
+    throw;
+  }
+}
+
 std::string KeptFolder::text(const nlohmann::json& what, const std::function<std::string()>& make) {
   const Turn turn(*this);
   const fs::path path = folder_ / (key_of(what) + ".vocabulary");
-  if (auto known = read_sealed(path)) return *known;
+  try {
+    if (auto known = read_sealed(path)) return *known;
+  } catch (const CacheUnavailable&) {  // to learn it again takes time and is not wrong
+  }
   turn.require_writable();
-  const std::string made = make();
-  require_unchanged();
+  const std::string made = of_unchanged(make);
   try {
     write_sealed(path, made);
   } catch (const DataError&) {
@@ -194,7 +218,7 @@ KeptFolder::Entry KeptFolder::entry(const Recipe& recipe) {
     throw;
   }
   Entry made = open(place, recipe);
-  check(!made.files.empty(), "tokens that were written can be read");
+  if (made.files.empty()) throw CacheUnavailable("what was just written there reads otherwise");
   made.notes.push_back(note);
   if (found)
     made.notes.push_back(warning(fmt::format("{} was damaged and has been made again", place.string())));
@@ -242,18 +266,23 @@ void KeptFolder::require_room(double needed) const {
 /// Gives the sentence about it.
 std::string KeptFolder::make(const fs::path& entry, const Recipe& recipe) {
   const Stopwatch watch;
-  // Called as the lock is, so that what a killed run left is found by the next one.
-  const fs::path writing = folder_ / (of_files_ + ".writing");
+  // The same name every time, so that what a killed run left is found by the next one; another on every
+  // host, since locks of some file systems hold on one host alone.
+  const fs::path writing = folder_ / fmt::format("{}.{}.writing", of_files_, host_name());
   try {
     if (!remove_tree(writing)) throw CacheUnavailable(std::strerror(errno));
     writable([&] { make_folder(writing); });
-    const nlohmann::json note = recipe.make(writing);
-    require_unchanged();
+    const nlohmann::json note = of_unchanged([&] { return recipe.make(writing); });
     const std::string text = note.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     writable([&] { write_sealed(writing / kNote, text); });
     std::error_code failed;
     fs::rename(writing, entry, failed);
-    if (failed) throw CacheUnavailable(failed.message());
+    std::error_code ignored;
+    if (failed && fs::exists(entry, ignored)) {  // by another host's process
+      remove_tree(writing);
+    } else if (failed) {
+      throw CacheUnavailable(failed.message());
+    }
   } catch (const CannotWrite& error) {
     remove_tree(writing);
     throw CacheUnavailable(error.code().message());

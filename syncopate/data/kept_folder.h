@@ -60,6 +60,9 @@ class KeptFolder {
   std::string make(const std::filesystem::path& entry, const Recipe& recipe);
   void require_room(double needed) const;
   void require_unchanged() const;  ///< the files, since their hashes were asked for
+  /// What `work` gives of the files; DataError where they changed meanwhile, whatever it throws then.
+  template <typename Work>
+  auto of_unchanged(const Work& work) const;
 
   const std::filesystem::path folder_;
   const std::vector<std::filesystem::path> files_;

@@ -1,5 +1,6 @@
 #include "syncopate/data/token_cache.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -31,8 +32,11 @@ struct TokenBatch {
 TokenCache::TokenCache(fs::path folder, CachedCorpus corpus, Display display)
     : corpus_(std::move(corpus)),
       display_(display),
-      reader_(corpus_.source, corpus_.validation),
-      kept_(std::move(folder), reader_.files(), corpus_.source.path.string(), display.waiting) {}
+      kept_(std::move(folder), reader().files(), corpus_.source.path.string(), display.waiting) {}
+
+corpora::CorpusReader TokenCache::reader() const {
+  return corpora::CorpusReader(corpus_.source, corpus_.validation);
+}
 
 /// All that decides what is kept beside the files' contents.
 nlohmann::json TokenCache::whole(const std::string& what) const {
@@ -50,7 +54,10 @@ nlohmann::json TokenCache::whole(const std::string& what) const {
 
 std::string TokenCache::vocabulary(const std::string& what,
                                    const std::function<std::string(corpora::CorpusReader&)>& train) {
-  return kept_.text(whole(what), [&] { return train(reader_); });
+  return kept_.text(whole(what), [&] {
+    corpora::CorpusReader read = reader();
+    return train(read);
+  });
 }
 
 CachedTokens TokenCache::tokens(const std::string& what, int64_t size, const MakeAppend& make_append) {
@@ -71,12 +78,14 @@ CachedTokens TokenCache::tokens(const std::string& what, int64_t size, const Mak
 }
 
 nlohmann::json TokenCache::make(const fs::path& folder, int64_t size, const MakeAppend& make_append) {
-  const std::vector<std::string> notes = corpus_.look(reader_);
+  corpora::CorpusReader reader = this->reader();
+  const std::vector<std::string> notes = corpus_.look(reader);
   std::array<std::optional<TokenFileWriter>, std::size(corpora::kSplits)> writers;
   for (const Split split : corpora::kSplits)
     writers[static_cast<size_t>(split)].emplace(token_file(folder, split_name(split)), size);
   constexpr int64_t kMegabyte = 1'000'000;
-  Progress progress(display_.progress, static_cast<int64_t>(bytes()) / kMegabyte, "tokens of megabyte");
+  const auto whole = static_cast<int64_t>(bytes());
+  Progress progress(display_.progress, whole / kMegabyte, "tokens of megabyte");
   int64_t read = 0;
   OrderedWork<corpora::DocumentBatch, TokenBatch> work(
       worthwhile_threads(),
@@ -90,9 +99,10 @@ nlohmann::json TokenCache::make(const fs::path& folder, int64_t size, const Make
       [&](TokenBatch made) {
         writers[static_cast<size_t>(made.split)]->append(made.pieces);
         read += static_cast<int64_t>(made.bytes);
+        progress.expect(std::max(whole, read) / kMegabyte);  // more than the files have where they are packed
         progress.update(read / kMegabyte, 0, {});
       });
-  reader_.read([&](corpora::DocumentBatch batch) { work.add(std::move(batch)); });
+  reader.read([&](corpora::DocumentBatch batch) { work.add(std::move(batch)); });
   work.finish();
   progress.clear();
   for (auto& writer : writers) writer->finish();

@@ -54,12 +54,13 @@ class TokenCache {
   CachedTokens tokens(const std::string& what, int64_t size, const MakeAppend& make_append);
 
  private:
+  /// One that has seen nothing yet: what one found is true of the files as they were.
+  corpora::CorpusReader reader() const;
   nlohmann::json whole(const std::string& what) const;
   nlohmann::json make(const std::filesystem::path& folder, int64_t size, const MakeAppend& make_append);
 
   const CachedCorpus corpus_;
   const Display display_;
-  corpora::CorpusReader reader_;
   KeptFolder kept_;
 };
 

@@ -84,13 +84,13 @@ std::string InputBook::hash_of(const fs::path& path) {
     const std::string name = fs::absolute(file).lexically_normal().string(), stamp = stamp_of(file);
     SortedJson& entry = known[name];
     if (!entry.is_object() || entry.value("stamp", "") != stamp) {
-      entry = {{"stamp", stamp}, {"hash", fmt::format("{:016x}", content_of(file))}};
+      entry = {{"stamp", stamp}, {"hash", hexadecimal(content_of(file))}};
       changed_ = true;
     }
     const std::string where = file == path ? "" : file.lexically_relative(path).string();
     sum = checksum(where + "\n" + entry.at("hash").get<std::string>(), sum);
   }
-  return fmt::format("{:016x}", sum);
+  return hexadecimal(sum);
 }
 
 Fingerprints InputBook::now(const spec::RunSpec& spec) {

@@ -1,7 +1,6 @@
 #include "syncopate/nn/fingerprint.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include "syncopate/base/hash.h"
 
@@ -15,7 +14,7 @@ std::string fingerprint(const Model& model) {
       hash = checksum({static_cast<const char*>(values.data_ptr()), values.nbytes()}, checksum(name, hash));
     }
   }
-  return fmt::format("{:016x}", hash);
+  return hexadecimal(hash);
 }
 
 }  // namespace syncopate::nn

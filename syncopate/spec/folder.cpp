@@ -113,6 +113,13 @@ void sweep_engine_states(const fs::path& folder) {
 
 }  // namespace
 
+fs::path folder_around(const fs::path& folder) {
+  fs::path plain = folder.lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();
+  if (plain == "." || plain.filename() == "..") plain = fs::weakly_canonical(plain);
+  return plain.parent_path();
+}
+
 record::RunFolder choose_folder(RunSpec& spec, const FolderRequest& request) {
   const std::string& out = request.out;
   const fs::path wanted = wanted_folder(spec, request);

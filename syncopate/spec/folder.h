@@ -31,6 +31,9 @@ struct FolderRequest {
 /// ConfigError. Makes no folder.
 record::RunFolder choose_folder(RunSpec& spec, const FolderRequest& request);
 
+/// The folder that `folder` is in, however that is called: "runs" of "runs/a" and of "runs/a/".
+std::filesystem::path folder_around(const std::filesystem::path& folder);
+
 struct ClaimedFolder {
   record::RunFolder folder;
   FolderLock lock;

@@ -163,7 +163,7 @@ void require_other_than_test(const std::vector<uint64_t>& validation, const std:
 }
 
 std::string fingerprint_of(const std::vector<std::string>& words) {
-  return fmt::format("{:016x}", checksum(fmt::format("{}", fmt::join(words, "\n"))));
+  return hexadecimal(checksum(fmt::format("{}", fmt::join(words, "\n"))));
 }
 
 std::shared_ptr<const data::Dataset> limited(std::shared_ptr<const data::Dataset> whole,

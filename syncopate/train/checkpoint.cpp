@@ -24,7 +24,7 @@ std::string checksum_of(std::string_view header, const std::vector<tensor::Named
   uint64_t sum = checksum(header);
   for (const auto& [name, value] : tensors)
     sum = checksum({static_cast<const char*>(value.data_ptr()), value.nbytes()}, sum);
-  return fmt::format("{:016x}", sum);
+  return hexadecimal(sum);
 }
 
 [[noreturn]] void damaged(const std::filesystem::path& path, const std::string& why) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 
+#include "syncopate/base/error.h"
 #include "tests/support/support.h"
 
 namespace syncopate::test {
@@ -31,6 +33,32 @@ TEST(RemoveTree, ReportsWhatItCannotRemove) {
   EXPECT_FALSE(remove_tree("/proc/self/status"));
   EXPECT_NE(errno, 0);
   EXPECT_TRUE(fs::exists("/proc/self/status"));
+}
+
+TEST(ReadFile, ReadsToTheEnd) {
+  const TempDir folder;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{5}, size_t{100'001}}) {
+    std::string text;
+    for (size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 23);
+    write_text(folder / "file", text);
+    EXPECT_EQ(read_file(folder / "file", "file"), text);
+    std::string together;
+    size_t longest = 0;
+    read_portions(folder / "file", "file", 1000, [&](std::string_view portion) {
+      longest = std::max(longest, portion.size());
+      together += portion;
+    });
+    EXPECT_EQ(together, text);
+    EXPECT_EQ(longest, std::min(size, size_t{1000}));
+  }
+  const fs::path told = "/proc/sys/kernel/random/boot_id";
+  ASSERT_EQ(fs::file_size(told), 0u) << "says that it is empty";
+  std::ifstream file(told);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  EXPECT_EQ(read_file(told, "number"), line + "\n");
+  EXPECT_THROW(read_file(folder.path(), "file"), DataError);
+  EXPECT_THROW(read_portions(folder / "none", "file", 10, [](std::string_view) {}), DataError);
 }
 
 }  // namespace

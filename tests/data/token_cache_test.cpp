@@ -13,6 +13,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file_lock.h"
+#include "syncopate/base/process.h"
 #include "syncopate/corpora/corpus.h"
 #include "syncopate/data/causal_dataset.h"
 #include "syncopate/data/file_hashes.h"
@@ -205,20 +206,40 @@ TEST_F(TokenCacheFiles, ThatAreDamagedAreMadeAgain) {
   expect_remade("a file is missing");
   write_text(entry / "note.json", "{}");
   expect_remade("the notes");
-  fs::rename(entry, fs::path(lock_of(cache_)).replace_extension(".writing"));
+  fs::rename(entry, fs::path(lock_of(cache_)).replace_extension("." + host_name() + ".writing"));
   const CachedTokens fresh = tokens_of(cache_, data_);
   EXPECT_TRUE(says(fresh, "tokens kept in ")) << "half-written: as if nothing were there";
   EXPECT_EQ(entries_of(cache_).size(), 1U) << "and what was left is gone";
 }
 
+TEST_F(TokenCacheFiles, AreReadWholeOncePerStartOfTheMachine) {
+  tokens_of(cache_, data_);
+  const fs::path checked = entries_of(cache_).at(0) / "checked";
+  std::ifstream told("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  ASSERT_TRUE(std::getline(told, boot));
+  std::string state = test::read_text(checked);
+  ASSERT_NE(state.find(boot), std::string::npos);
+  const std::string stamp = stamp_of(checked);
+  EXPECT_TRUE(says(tokens_of(cache_, data_), "tokens read from "));
+  EXPECT_EQ(stamp_of(checked), stamp) << "nobody looked again";
+  const std::string now = state;
+  state.replace(state.find(boot), boot.size(), "an earlier one");
+  write_text(checked, state);
+  EXPECT_TRUE(says(tokens_of(cache_, data_), "tokens read from "));
+  EXPECT_EQ(test::read_text(checked), now) << "the foil: read again and noted anew";
+}
+
 TEST_F(TokenCacheFiles, ThatCannotBeReadAreNotTakenForDamaged) {
   tokens_of(cache_, data_);
-  const fs::path file = entries_of(cache_).at(0) / "test.tokens", aside = folder_ / "aside";
-  fs::rename(file, aside);
-  fs::create_directory(file);  // which opens, and cannot be read
-  EXPECT_THROW(tokens_of(cache_, data_), CacheUnavailable);
-  fs::remove(file);
-  fs::rename(aside, file);
+  for (const char* name : {"test.tokens", "note.json"}) {
+    const fs::path file = entries_of(cache_).at(0) / name, aside = folder_ / "aside";
+    fs::rename(file, aside);
+    fs::create_directory(file);  // which opens, and cannot be read
+    EXPECT_THROW(tokens_of(cache_, data_), CacheUnavailable) << name;
+    fs::remove(file);
+    fs::rename(aside, file);
+  }
   EXPECT_TRUE(says(tokens_of(cache_, data_), "tokens read from ")) << "the entry is still there";
 }
 
@@ -302,6 +323,52 @@ TEST_F(TokenCacheFiles, RefuseDataThatChangeWhileTheyAreRead) {
             }).find(expected),
             std::string::npos);
   EXPECT_TRUE(entries_of(cache_).empty());
+  write_text(data_, some_lines(500));
+  EXPECT_NE(complaint([&] {
+              kept.text("b", [&]() -> std::string {
+                change();
+                throw InternalError("stumbled over it");
+              });
+            }).find(expected),
+            std::string::npos)
+      << "whatever it led to";
+}
+
+TEST_F(TokenCacheFiles, AreOfTheFilesAsTheyAreThen) {
+  const fs::path alone = folder_ / "alone";
+  TokenCache cache = cache_of(cache_, data_, 0.2);
+  cache.vocabulary("a", [](corpora::CorpusReader& reader) {
+    return std::to_string(reader.held_out().taken);  // which document goes where is known from here
+  });
+  const std::string before = test::read_text(data_);
+  const size_t middle = before.find('\n', before.size() / 2) + 1;
+  write_text(data_, before.substr(middle) + before.substr(0, middle));  // as many documents as before
+  const CachedTokens made = cache.tokens("bpe", bpe().size(), CausalDataset::appender(bpe()));
+  const CachedTokens anew = tokens_of(alone, data_, 0.2);
+  EXPECT_EQ(all_of(*made.train), all_of(*anew.train));
+  EXPECT_EQ(all_of(*made.validation), all_of(*anew.validation));
+  write_text(data_, before);
+  EXPECT_NE(all_of(*tokens_of(alone, data_, 0.2).train), all_of(*anew.train)) << "the foil";
+}
+
+TEST_F(TokenCacheFiles, TakeNamesThatAreNoUtf8) {
+  const fs::path odd = folder_ / "caf\xe9.txt";
+  fs::copy_file(data_, odd);
+  const std::vector<int32_t> sound = all_of(*tokens_of(cache_, data_).train);
+  EXPECT_EQ(all_of(*tokens_of(cache_, odd).train), sound);
+  EXPECT_TRUE(says(tokens_of(cache_, odd), "tokens read from "));
+}
+
+TEST_F(TokenCacheFiles, ThatGrowWhileTheyAreReadAreRefused) {
+  for (const int lines : {5, 500}) {  // few documents are kept, many are read again
+    write_text(data_, some_lines(lines));
+    corpora::CorpusReader reader({.path = data_}, {.share = 0.2, .path = {}});
+    reader.held_out();
+    write_text(data_, some_lines(lines + 5));
+    size_t read = 0;
+    const auto count = [&](const corpora::DocumentBatch& batch) { read += batch.ends.size(); };
+    EXPECT_THROW(reader.read(count), DataError) << lines;
+  }
 }
 
 TEST_F(TokenCacheFiles, FollowTheContentOfTheData) {
@@ -334,6 +401,10 @@ TEST_F(TokenCacheFiles, AreReadOnceTheirContentIsKnown) {
   text.replace(text.find(fresh), fresh.size(), std::string("known"));
   write_text(book, text);
   EXPECT_EQ(hash(), "known") << "by its stamp alone";
+  using namespace std::chrono_literals;
+  fs::last_write_time(data_, fs::file_time_type::clock::now() + 24h);  // from an archive, say
+  EXPECT_EQ(hash(), fresh);
+  EXPECT_NE(test::read_text(book).find(stamp_of(data_)), std::string::npos) << "the system's time counts";
   write_text(data_, "other\n");
   EXPECT_NE(hash(), "known");
   EXPECT_NE(hash(), fresh);

@@ -48,6 +48,18 @@ class ResumedSettings : public testing::Test {
   std::vector<std::string> notes_;
 };
 
+TEST(FolderAround, IsTheSameHoweverAFolderIsCalled) {
+  for (const char* name : {"runs/a", "runs/a/", "runs//a", "runs/./a/", "runs/b/../a"})
+    EXPECT_EQ(folder_around(name), "runs") << name;
+  EXPECT_EQ(folder_around("a"), "");
+  EXPECT_EQ(folder_around("a/"), "");
+  EXPECT_EQ(folder_around("/runs/a/"), "/runs");
+  const auto here = std::filesystem::current_path();
+  EXPECT_EQ(folder_around("."), here.parent_path());
+  EXPECT_EQ(folder_around("./"), here.parent_path());
+  EXPECT_EQ(folder_around(".."), here.parent_path().parent_path());
+}
+
 TEST_F(ResumedSettings, WhatMakesItAnotherRunNeedsAWord) {
   RunSpec longer = asked(2, 16);
   longer.train.steps = 500;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -342,12 +343,25 @@ TEST_F(KeptExamples, TellWordsFromLabelsAndKeepPairsApart) {
 TEST_F(KeptExamples, KeepAVocabularyThatIsLearned) {
   const spec::RunSpec spec = spec_of(), off = spec_of([](spec::RunSpec&s) { s.task.cache = "off"; });
   const std::string learned = ClassifiedTexts(spec, false).vocabulary(true);
+  const auto kept = [&] {
+    std::map<fs::path, fs::file_time_type> found;  // with their times
+    for (const auto& file : fs::directory_iterator(spec.task.cache)) {
+      if (file.path().extension() == ".vocabulary") found[file.path()] = file.last_write_time();
+    }
+    return found;
+  };
+  const auto first = kept();
+  ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(ClassifiedTexts(off, false).vocabulary(true), learned);
   EXPECT_EQ(ClassifiedTexts(off, false).vocabulary(false), "");
   EXPECT_EQ(ClassifiedTexts(spec, false).vocabulary(false), "") << "nobody asked for it";
-  EXPECT_EQ(ClassifiedTexts(spec, false).vocabulary(true), learned) << "there already";
+  EXPECT_EQ(ClassifiedTexts(spec, false).vocabulary(true), learned);
+  const spec::RunSpec shorter = spec_of([](spec::RunSpec& s) { s.task.test_limit = 1; });
+  EXPECT_EQ(ClassifiedTexts(shorter, false).vocabulary(true), learned);
+  EXPECT_EQ(kept(), first) << "there already: nobody learned again";
   const spec::RunSpec less = spec_of([](spec::RunSpec& s) { s.model.vocab_size = 60; });
   EXPECT_NE(ClassifiedTexts(less, false).vocabulary(true), learned) << "the foil";
+  EXPECT_EQ(kept().size(), 2u);
 }
 
 TEST_F(KeptExamples, SayWhatIsWrongAsMemoryDoes) {

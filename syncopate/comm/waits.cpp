@@ -36,16 +36,18 @@ void Wait::until(const Waits::Poll& poll) {
   while (true) {
     waits_.check();
     const Clock::time_point start = Clock::now();
+    bool done = false;
     try {
-      if (poll(std::clamp(waits_.timeout() - waited_, milliseconds(1), kSlice))) return;
+      done = poll(std::clamp(waits_.timeout() - waited(), milliseconds(1), kSlice));
     } catch (const CommError& error) {
       waits_.give_up(error.what());
     } catch (const std::exception& error) {
       waits_.broken(operation_, first_line(error.what()));
     }
     // A process that was stopped for a while has not waited for others all that time.
-    waited_ += std::min(std::chrono::ceil<milliseconds>(Clock::now() - start), 4 * kSlice);
-    if (waited_ >= waits_.timeout()) waits_.out_of_time(operation_);
+    waited_ += std::min<Clock::duration>(Clock::now() - start, 4 * kSlice);
+    if (done) return;
+    if (waited() >= waits_.timeout()) waits_.out_of_time(operation_);
   }
 }
 
@@ -89,8 +91,10 @@ void Waits::out_of_time(const char* operation) {
 
 void Waits::broken(const char* operation, const std::string& reason) {
   if (const auto failure = lifeline_->await_failure(kGrace)) give_up(failure->for_others());
-  give_up(fmt::format("rank {} lost its connection to another rank in {}: {}", lifeline_->rank(), operation,
-                      reason));
+  const std::string sentence = fmt::format("rank {} lost its connection to another rank in {}: {}",
+                                           lifeline_->rank(), operation, reason);
+  lifeline_->fail(sentence, static_cast<int>(ExitCode::kComm));  // others may wait for others
+  give_up(sentence);
 }
 
 void Waits::die(const std::string& sentence) {

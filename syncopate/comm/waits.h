@@ -36,7 +36,8 @@ class Waits {
   /// called from another thread.
   void wait_whole(const char* operation, const std::function<bool(std::chrono::milliseconds)>& block,
                   const std::function<void()>& abort);
-  /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon.
+  /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon;
+  /// if not, the run has failed by this, and all ranks learn of it.
   [[noreturn]] void broken(const char* operation, const std::string& reason);
   /// The group is dead from here on, unless it was: every later call throws CommError with the first
   /// sentence, and whoever waits soon does.
@@ -67,10 +68,13 @@ class Wait {
   void until(const Waits::Poll& poll);  ///< as Waits::wait
 
  private:
+  /// In a timeout's units, since the largest timeout there is has no smaller ones.
+  std::chrono::milliseconds waited() const { return std::chrono::floor<std::chrono::milliseconds>(waited_); }
+
   Waits& waits_;
   const char* operation_;
   std::optional<lifeline::Lifeline::Waiting> waiting_;
-  std::chrono::milliseconds waited_{0};
+  std::chrono::steady_clock::duration waited_{0};
 };
 
 }  // namespace syncopate::comm

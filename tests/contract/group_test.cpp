@@ -229,16 +229,49 @@ TEST_P(GroupContract, RowsInUseAreSummedIntoCommonMemory) {
       at::Tensor mine =
           in_room ? group.room(kRows * kWidth, at::kFloat).view({kRows, kWidth}) : at::zeros({kRows, kWidth});
       mine.copy_(table_of(group.rank()));
+      // Of rows that this rank has not used nothing is read, where others can see which these are.
+      if (in_room) mine.index_fill_(0, marked(group.rank()).eq(0).nonzero().squeeze(1), NAN);
+      const at::Tensor before = mine.clone();
       group.barrier();
       if (group.rank() == 0) total.fill_(5);
       group.barrier();
       group.sum_rows_into(total, mine, in_use, numbers).wait();
       EXPECT_TRUE(total.index_select(0, numbers).equal(sum.index_select(0, numbers))) << in_room;
       EXPECT_TRUE(total.index_select(0, any.eq(0).nonzero().squeeze(1)).eq(5).all().item<bool>()) << in_room;
-      EXPECT_TRUE(mine.equal(table_of(group.rank()))) << in_room;
+      EXPECT_TRUE(mine.nan_to_num(7).equal(before.nan_to_num(7))) << in_room;
       EXPECT_FALSE(group.size() > 1 && total.index_select(0, numbers).equal(mine.index_select(0, numbers)));
     }
     group.barrier();
+  });
+}
+
+TEST_P(GroupContract, FewRowsAreSummedAndNoRowsLetNobodyThroughEarly) {
+  std::atomic<int>& arrived = tally();
+  run([&](Group& group) {
+    constexpr int64_t kRows = 5, kWidth = 3;
+    const at::Tensor total = group.common(kRows * kWidth, at::kFloat);
+    if (!total.defined()) return;
+    const at::Tensor rows = total.view({kRows, kWidth}), in_use = group.room(kRows, at::kByte);
+    for (const bool in_room : {true, false}) {
+      at::Tensor mine =
+          in_room ? group.room(kRows * kWidth, at::kFloat).view({kRows, kWidth}) : at::zeros({kRows, kWidth});
+      mine.fill_(group.rank() + 1);
+      in_use.fill_(1);
+      group.barrier();
+      if (group.rank() == 0) rows.fill_(-1);
+      group.barrier();
+      group.sum_rows_into(rows, mine, in_use, at::tensor({3}, at::kLong)).wait();  // fewer than ranks
+      EXPECT_EQ(rows[3][0].item<float>(), static_cast<float>(ranks() * (ranks() + 1) / 2));
+      EXPECT_EQ(rows[2][0].item<float>(), -1.0F);
+      group.barrier();
+      arrived = 0;
+      group.barrier();
+      if (group.rank() == ranks() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      ++arrived;
+      group.sum_rows_into(rows, mine, in_use, at::empty({0}, at::kLong)).wait();
+      EXPECT_EQ(arrived, ranks()) << "steps rely on it";
+      group.barrier();
+    }
   });
 }
 
@@ -504,6 +537,51 @@ TEST_P(SeveralRanks, DeadRankIsAnErrorForTheOthers) {
   EXPECT_THROW(run(body), ConfigError);
   EXPECT_EQ(errors, ranks() - 1);
   EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience / 2);
+}
+
+TEST_P(SeveralRanks, RankThatLeavesIsAnErrorForThoseWhoWaitForIt) {
+  if (GetParam().backend == Backend::kMpi) return;  // MPI's ranks leave together
+  std::atomic<int>&in_sum = tally(0), &in_receive = tally(1);
+  const auto waited = [&](Group& group, const std::function<void(at::Tensor)>& call) {
+    at::Tensor mine = at::ones({1000});
+    group.all_reduce(mine, Op::kSum).wait();
+    if (group.rank() == ranks() - 1) return true;  // says goodbye in the middle of what the others do
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      call(mine);
+    } catch (const CommError& error) {
+      EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience / 4) << "before the deadline";
+      const std::string sentence = error.what();
+      const bool says = GetParam().backend == Backend::kInProcess
+                            ? sentence.find(fmt::format("rank {} died", ranks() - 1)) != sentence.npos
+                            : sentence.find("lost its connection to another rank in") != sentence.npos;
+      EXPECT_TRUE(says) << sentence;
+      return true;
+    }
+    return false;
+  };
+  run([&](Group& group) {
+    in_sum += waited(group, [&](at::Tensor mine) { group.all_reduce(mine, Op::kSum).wait(); }) ? 1 : 0;
+  });
+  EXPECT_EQ(in_sum, ranks());
+  if (ranks() != 3) return;  // each takes a second
+  run([&](Group& group) {
+    in_receive += waited(group, [&](at::Tensor mine) { group.receive(mine, ranks() - 1, 0).wait(); }) ? 1 : 0;
+  });
+  EXPECT_EQ(in_receive, ranks());
+}
+
+TEST_P(SeveralRanks, RankThatLeavesLeavesWhatItSent) {
+  run([&](Group& group) {
+    at::Tensor mine = input(group.rank(), 1000, at::kFloat);
+    if (group.rank() == ranks() - 1) {
+      for (int to = 0; to < ranks() - 1; ++to) group.send(mine, to, 0).wait();
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    group.receive(mine, ranks() - 1, 0).wait();
+    EXPECT_TRUE(mine.equal(input(ranks() - 1, 1000, at::kFloat)));
+  });
 }
 
 TEST_P(SeveralRanks, DeadRankEndsAReceive) {

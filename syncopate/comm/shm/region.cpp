@@ -100,7 +100,15 @@ std::byte* ShmRegion::ring(int from, int to) const { return at(ring_offset(from,
 void ShmRegion::back_ring(int from, int to) const { file_->back(ring_offset(from, to), ring_bytes_); }
 
 void ShmRegion::wake_all() const {
-  for (int rank = 0; rank < place_.size; ++rank) desk(rank).bell.ring();
+  for (int rank = 0; rank < place_.size; ++rank) {
+    desk(rank).bell.ring();
+    desk(rank).post.ring();
+  }
+}
+
+void ShmRegion::leave() const {
+  mine().left.store(1);
+  wake_all();
 }
 
 }  // namespace syncopate::comm

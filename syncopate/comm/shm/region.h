@@ -32,6 +32,7 @@ class ShmRegion {
   struct alignas(64) Desk {
     Bell bell;                                  ///< who waits for this rank sleeps here; itself in agree()
     std::atomic<int32_t> ready;                 ///< 1: everybody has the memory
+    std::atomic<int32_t> left;                  ///< 1: it does nothing any more
     std::atomic<int64_t> published;             ///< pieces that it has put where others find them
     std::atomic<int64_t> reduced;               ///< of which it has summed its share
     std::atomic<int64_t> done;                  ///< at which it will not look again
@@ -67,8 +68,10 @@ class ShmRegion {
   /// Before the first byte goes into a ring: throws CommError where the system has no memory for it.
   void back_ring(int from, int to) const;
 
-  /// Wakes all of this process that sleep, at whatever rank's desk; others look and sleep on.
+  /// Wakes all that sleep, at whatever rank's desk; who still waits sleeps on.
   void wake_all() const;
+  /// This rank does nothing any more; what it has done stays for the others.
+  void leave() const;
 
  private:
   void find(Waits& waits);

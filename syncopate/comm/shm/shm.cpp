@@ -1,6 +1,7 @@
 #include "syncopate/comm/shm/shm.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <optional>
@@ -41,15 +42,20 @@ class ShmState {
         post(region),
         has_cores_(std::thread::hardware_concurrency() >= static_cast<unsigned>(place.size)) {}
 
-  /// Until `ready`, which changes when the bell is rung. `wait` has the deadline; null: of the group's own
-  /// threads, which have none.
-  void await(Bell& bell, Wait* wait, const std::function<bool()>& ready) {
+  /// Nobody carries out an operation any more.
+  ~ShmState() { region->leave(); }
+
+  /// Until `ready`, which changes when `rank` rings the bell, or until that rank has left. `wait` has the
+  /// deadline; null: of the group's own threads, which have none. `operation`, for sentences.
+  void await(int rank, Bell& bell, const char* operation, Wait* wait, const std::function<bool()>& ready) {
     if (ready() || spin(ready)) return;
-    const auto over = [&] { return ready() || stopped.load(); };
+    const auto over = [&] { return ready() || has_left(rank) || stopped.load(); };
     const auto sleep = [&](milliseconds slice) {
       bell.sleep(slice, over);
+      const bool left = has_left(rank);  // first: then what it has done is there to be seen
       if (ready()) return true;
       if (closed.load()) throw CommError("the group was destroyed while it was used");
+      if (left) waits->broken(operation, fmt::format("rank {} has left the group", rank));
       return false;
     };
     if (wait != nullptr) return wait->until(sleep);
@@ -58,11 +64,13 @@ class ShmState {
     } while (!sleep(kSlice));
   }
 
+  /// Any rank (kAnyRank) has not left as long as one is there.
+  bool has_left(int rank) const { return rank != kAnyRank && region->desk(rank).left.load() != 0; }
+
   /// Wakes whoever sleeps: the run has failed, or the group is gone.
   void stop() {
     stopped.store(true);
     region->wake_all();
-    region->mine().post.ring();
   }
 
   std::shared_ptr<Waits> waits;
@@ -102,7 +110,7 @@ class ShmLetter : public Pending::Work {
       Wait wait(*state_->waits, operation_);
       while (!state_->post.done(*letter_)) {
         if (state_->post.move()) continue;
-        state_->await(state_->region->mine().post, &wait,
+        state_->await(letter_->peer, state_->region->mine().post, operation_, &wait,
                       [&] { return state_->post.done(*letter_) || state_->post.stirred(); });
       }
       if (!letter_->error.empty()) throw CommError("{}", letter_->error);
@@ -161,8 +169,7 @@ class ShmGroup : public Group {
   }
 
   Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override {
-    if (numbers.numel() == 0) return nothing();
-    return collective(
+    return collective(  // also of no rows: nobody ends before all have begun
         "sum_rows_into",
         [total = own(total), mine = own(mine), numbers = own(numbers), table = windows_.find(mine, rank()),
          used = windows_.find(in_use, rank())](ShmCollectives& all, const auto& await) {
@@ -265,7 +272,7 @@ class ShmGroup : public Group {
           if (by_waiter) wait.emplace(*state->waits, operation);
           state->waits->dying([&] {
             body(state->collectives, [&](int rank, const std::function<bool()>& ready) {
-              state->await(state->region->desk(rank).bell, wait ? &*wait : nullptr, ready);
+              state->await(rank, state->region->desk(rank).bell, operation, wait ? &*wait : nullptr, ready);
             });
           });
         });

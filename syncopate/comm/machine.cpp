@@ -54,9 +54,11 @@ Neighbours neighbours(Group& group) {
   const std::vector<Inhabitant> all = gather(group, machine_id());
   const int64_t home = all[static_cast<size_t>(group.rank())].home;
   Neighbours here;
-  for (const Inhabitant& each : all) {
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const Inhabitant& each = all[rank];
     if (each.home != home) continue;
     ++here.ranks;
+    if (rank < static_cast<size_t>(group.rank())) ++here.before;
     const auto process = static_cast<pid_t>(each.process);
     if (std::find(here.processes.begin(), here.processes.end(), process) == here.processes.end())
       here.processes.push_back(process);

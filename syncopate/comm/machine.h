@@ -18,6 +18,7 @@ std::string host_id();
 /// The ranks of a group that run on this rank's machine.
 struct Neighbours {
   int ranks = 0;                 ///< this one included
+  int before = 0;                ///< of them, with a lower rank than this one's
   std::vector<pid_t> processes;  ///< theirs, each once: ranks may be threads
 };
 /// Collective.

@@ -87,6 +87,9 @@ class Metered : public Group {
   Pending sum_into(at::Tensor total, at::Tensor mine) override;
   Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override;
   void set_timeout(std::chrono::milliseconds timeout) override;
+  /// Lets `around` put another group in the place of the one that this wraps, of the same ranks. No operation
+  /// is under way.
+  void change(const std::function<void(std::unique_ptr<Group>&)>& around) { around(inner_); }
 
  private:
   struct Account;

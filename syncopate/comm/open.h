@@ -25,13 +25,17 @@ struct CommOptions {
   std::string host{};                              ///< on which this rank is; "": as host_id() says
 };
 
+/// Ranks that exchange within the memory of a GPU that all share. Not a name to ask for: auto finds it.
+inline constexpr const char* kOneGpuBackend = "one-gpu";
+
 /// A rank's membership in a run. Call leave() for a clean shutdown: destroying it without looks like a death
 /// to the other ranks.
 struct Membership {
   std::unique_ptr<lifeline::LifelineServer> server;  ///< null if another process serves
   std::shared_ptr<lifeline::Lifeline> lifeline;      ///< null when alone
   std::unique_ptr<Group> group;
-  std::string backend = "none";  ///< what the group is: gloo, shm, shm+gloo, mpi or nccl; none when alone
+  /// What the group is: gloo, shm, shm+gloo, mpi, nccl or kOneGpuBackend; none when alone.
+  std::string backend = "none";
 
   void status(int64_t step, std::string_view phase);    ///< no-op when alone
   void fail(std::string_view sentence, int exit_code);  ///< no-op when alone

@@ -56,7 +56,7 @@ SessionParts& Session::parts() const {
 
 void Session::start(std::shared_ptr<nn::Model> model) {
   try {
-    require_agreement(*model, options_, world_.group());
+    require_agreement(*model, options_, world_);
     const int servers = servers_of(options_);
     workers_ -= servers;
     serves_ = rank_ >= workers_;

@@ -47,9 +47,9 @@ parallel::CompressionOptions compression_options(const SessionOptions& options) 
   return made;
 }
 
-c10::Device device_of(const SessionOptions& options) {
+c10::Device device_of(const SessionOptions& options, const World& world) {
   if (const auto* device = std::get_if<c10::Device>(&options.device)) return *device;
-  return run::parse_device(std::get<std::string>(options.device));
+  return run::parse_device(std::get<std::string>(options.device), world.local_rank());
 }
 
 tensor::Precision precision_of(const SessionOptions& options) {
@@ -244,17 +244,19 @@ parallel::ShardServerOptions server_options(const SessionOptions& options, int w
   return made;
 }
 
-void require_agreement(const nn::Model& model, const SessionOptions& options, comm::Group& world) {
+void require_agreement(const nn::Model& model, const SessionOptions& options, World& world) {
   std::string problem, mine;
+  c10::Device device = c10::kCPU;
   try {
     require_fit(options, world.size());
     require_trainable(model);
-    device_of(options);
+    device = device_of(options, world);
     mine = describe(model, options);
   } catch (const ConfigError& error) {
     problem = error.what();
   }
-  comm::agree(world, mine, problem);
+  comm::agree(world.group(), mine, problem);
+  if (servers_of(options) == 0) world.compute_on(device);  // servers have no part of a GPU
 }
 
 nlohmann::ordered_json named_options(const SessionOptions& options) {
@@ -323,7 +325,7 @@ SessionParts::SessionParts(std::shared_ptr<nn::Model> of, World& world, const Se
     : model(std::move(of)),
       part(servers_of(options) > 0 ? world.group().part(0, world.rank()) : nullptr),
       workers(part ? *part : world.group()),
-      params(model->parameters(), device_of(options)),
+      params(model->parameters(), device_of(options, world)),
       optimizer(make_optimizer(options, params)),
       replica{.model = *model, .params = params, .optimizer = *optimizer, .clip = options.clip},
       strategy(make_strategy(options, workers, world.group(), free)),

@@ -99,9 +99,9 @@ struct SessionParts {
   std::string note;  ///< for the user; may be empty
 };
 
-/// First of all: whether all ranks, servers too, have the same options and models, and what can be trained.
-/// Collective. Throws ConfigError on every rank.
-void require_agreement(const nn::Model& model, const SessionOptions& options, comm::Group& world);
+/// First of all: whether all ranks, servers too, have the same options and models, and what can be trained;
+/// then workers exchange what is on their devices. Collective. Throws ConfigError on every rank.
+void require_agreement(const nn::Model& model, const SessionOptions& options, World& world);
 
 int servers_of(const SessionOptions& options);
 parallel::ShardServerOptions server_options(const SessionOptions& options, int workers);

@@ -1,6 +1,7 @@
 #include "syncopate/library/world.h"
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/gpus.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/world.h"
@@ -10,13 +11,31 @@ namespace syncopate {
 World::World(std::unique_ptr<comm::Group> group)
     : group_(std::make_unique<comm::Metered>(std::move(group))),
       rank_(group_->rank()),
-      size_(group_->size()) {}
+      size_(group_->size()),
+      local_rank_(rank_) {}
 
-World::World(comm::Membership membership)
+World::World(comm::Membership membership, std::string backend, std::chrono::milliseconds timeout)
     : membership_(std::move(membership)),
       group_(std::make_unique<comm::Metered>(std::move(membership_.group))),
+      backend_(std::move(backend)),
+      timeout_(timeout),
       rank_(group_->rank()),
-      size_(group_->size()) {}
+      size_(group_->size()),
+      local_rank_(comm::neighbours(*group_).before) {}
+
+void World::compute_on(c10::Device device) {
+  if (!membership_.lifeline) return;  // threads of one process hand tensors over as they are
+  group_->change([&](std::unique_ptr<comm::Group>& inner) {
+    membership_.group.swap(inner);
+    try {
+      comm::use_gpus(membership_, device, backend_, timeout_);
+    } catch (...) {
+      membership_.group.swap(inner);
+      throw;
+    }
+    membership_.group.swap(inner);
+  });
+}
 
 void World::leave() {
   membership_.status(-1, "leaving");
@@ -33,9 +52,9 @@ void World::rethrow(const CommError& error) const {
 }
 
 World join(const JoinOptions& options) {
-  const run::World found = run::find_world({.token = options.token, .insecure = options.insecure},
-                                           run::environment_of_process());
-  World world(run::join(found, options.backend, options.timeout));
+  const run::World found =
+      run::find_world({.token = options.token, .insecure = options.insecure}, run::environment_of_process());
+  World world(run::join(found, options.backend, options.timeout), options.backend, options.timeout);
   run::set_up_compute(options.threads > 0 ? options.threads
                                           : run::default_threads(comm::ranks_on_this_machine(world.group())));
   return world;

@@ -156,13 +156,18 @@ void Assembly::collect_model() {
 }
 
 bool Assembly::records_graphs() const {
-  // A model that talks to others while it computes needs the host. Blocks that are computed again must draw
-  // the same noise again, which a graph cannot be told; and threads of one process share a generator.
-  return gpu::built() && options_.device.is_cuda() && spec_.compute.graphs && !spec_.compute.recompute &&
-         !setup_.model->every_rank_computes() && !spec::strategy_info(spec_.strategy.name).in_one_process;
+  return options_.device.is_cuda() && spec_.compute.graphs && why_no_graphs().empty();
+}
+
+std::string Assembly::why_no_graphs() const {
+  return run::why_no_graphs(spec_, gpu::built(), setup_.model->every_rank_computes());
 }
 
 void Assembly::make_engine() {
+  if (options_.device.is_cuda() && spec_.compute.graphs && options_.note && !records_graphs()) {
+    options_.note(
+        fmt::format("the GPU's work is launched kernel by kernel, not as a graph: {}", why_no_graphs()));
+  }
   if (!stage_) {
     engine_ = std::make_unique<parallel::LocalEngine>(
         parallel::LocalEngineOptions{.recompute = spec_.compute.recompute});

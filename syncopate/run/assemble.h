@@ -75,7 +75,8 @@ class Assembly {
   std::unique_ptr<nn::StageModel> prepare_model();
   tensor::FlatParams flat_parameters();
   void make_engine();
-  bool records_graphs() const;  ///< the GPU's work can be recorded
+  bool records_graphs() const;  ///< the GPU's work is recorded
+  std::string why_no_graphs() const;
   void make_strategy();
   data::Arrange arrangement() const;
   data::LoaderOptions loader_options() const;

@@ -70,36 +70,38 @@ PrecisionTrial try_out(tensor::Precision precision, c10::Device device, Multipli
 
 }  // namespace
 
-c10::Device parse_device(const std::string& name, int local_rank) {
-  if (name == "cpu") return c10::kCPU;
+std::optional<int64_t> gpu_number(const std::string& name, int local_rank, int64_t count) {
+  if (name == "cpu") return std::nullopt;
+  std::optional<int64_t> asked;
   const std::string_view text = name;
-  int64_t index = 0;
-  if (text.starts_with("cuda:")) {
-    const auto number = parse_integer(text.substr(5));
-    if (!number || *number < 0)
-      throw ConfigError("--device must be cpu, cuda or cuda:NUMBER, got \"{}\"", name);
-    index = *number;
-  } else if (name != "cuda") {
+  if (text.starts_with("cuda:")) asked = parse_integer(text.substr(5));
+  if (name != "cuda" && (!asked || *asked < 0))
     throw ConfigError("--device must be cpu, cuda or cuda:NUMBER, got \"{}\"", name);
-  }
-  if (!at::hasCUDA()) {
+  if (count == 0) {
     throw ConfigError(
         "--device {} asks for a GPU, but there is none that this libtorch ({}) can use; use --device cpu or "
         "build against a libtorch with CUDA",
         name, TORCH_VERSION);
   }
-  const int64_t count = at::detail::getCUDAHooks().getNumGPUs();
-  if (name == "cuda" && count > 0) index = local_rank % count;
+  const int64_t index = asked ? *asked : local_rank % count;
   if (index >= count) {
     throw ConfigError("--device {} does not exist: this machine has {} GPU{}", name, count,
                       count == 1 ? "" : "s");
   }
+  return index;
+}
+
+c10::Device parse_device(const std::string& name, int local_rank) {
+  const bool asks = name != "cpu";
+  const int64_t count = asks && at::hasCUDA() ? at::detail::getCUDAHooks().getNumGPUs() : 0;
+  const std::optional<int64_t> index = gpu_number(name, local_rank, count);
+  if (!index) return c10::kCPU;
   at::globalContext().setAllowTF32CuDNN(false);  // fp32 is fp32; who wants less asks for bf16
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
   // cuDNN makes a plan for every new length of texts, two seconds each; the other kernels need none.
   at::globalContext().setSDPUseCuDNN(false);
 #endif
-  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(*index)};
 }
 
 bool share_a_gpu(const std::string& device, int workers) {

@@ -2,6 +2,8 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,9 @@
 
 namespace syncopate::run {
 
+/// Of `count` GPUs the one that is meant by "cuda:1" or, in turn, by "cuda"; none for "cpu". Throws
+/// ConfigError for anything else, and where there is no such GPU.
+std::optional<int64_t> gpu_number(const std::string& name, int local_rank, int64_t count);
 /// "cpu", "cuda:1", or "cuda": of several GPUs the one that is `local_rank`'s, in turn. Throws ConfigError
 /// for anything else, and where this machine or this libtorch has no such device.
 c10::Device parse_device(const std::string& name, int local_rank = 0);

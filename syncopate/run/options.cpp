@@ -101,4 +101,13 @@ parallel::ShardServerOptions server_options(const spec::RunSpec& spec) {
   return options;
 }
 
+std::string why_no_graphs(const spec::RunSpec& spec, bool kernels, bool talks) {
+  if (!kernels) return "this program was built without CUDA's compiler";
+  if (spec.pipeline.stages > 1) return "stages wait for each other in between";
+  if (spec.compute.recompute) return "compute.recompute computes parts again, with the same noise";
+  if (talks) return "model.batch_norm=sync exchanges in between";
+  if (spec::strategy_info(spec.strategy.name).in_one_process) return "the workers are threads of one process";
+  return "";
+}
+
 }  // namespace syncopate::run

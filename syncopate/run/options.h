@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "syncopate/optim/optimizer.h"
 #include "syncopate/optim/schedule.h"
@@ -20,6 +21,10 @@ optim::ScheduleOptions schedule_options(const spec::RunSpec::Optim& spec, int64_
 /// What a pipeline does to what travels between its stages; `folder`: where its buffers may lie.
 parallel::ActivationOptions activation_options(const spec::RunSpec& spec,
                                                const std::filesystem::path& folder);
+/// Why a GPU's steps are launched kernel by kernel though the spec wants them recorded (compute.graphs), as
+/// the end of a sentence; empty: they are recorded. `kernels`: this program has kernels of its own for GPUs;
+/// `talks`: the model exchanges with other ranks while it computes.
+std::string why_no_graphs(const spec::RunSpec& spec, bool kernels, bool talks);
 /// What a server does for the run's workers.
 parallel::ShardServerOptions server_options(const spec::RunSpec& spec);
 

@@ -76,9 +76,9 @@ class Probe {
 
   ProbeResult measure() {
     ProbeResult result;
-    const int here = comm::ranks_on_this_machine(*membership_.group);
+    const comm::Neighbours here = comm::neighbours(*membership_.group);
     const ComputeSetup compute = set_up_compute(
-        spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads) : default_threads(here));
+        spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads) : default_threads(here.ranks));
     Seat seat = seat_of_this_process();
     membership_.status(-1, "measuring links");
     const auto lab_before = world_.rank == 0 ? report_of_lab(options_.note) : std::nullopt;
@@ -106,15 +106,16 @@ class Probe {
       const std::string why = now ? why_not_trusted(emulation::between(*lab_before, *now)) : std::string();
       if (!why.empty() && options_.note) options_.note("do not trust these links: " + why);
     }
-    if (options_.step) measure_step(compute, result);
+    if (options_.step) measure_step(compute, here.before, result);
     return result;
   }
 
-  void measure_step(const ComputeSetup& compute, ProbeResult& result) {
+  void measure_step(const ComputeSetup& compute, int local_rank, ProbeResult& result) {
     membership_.status(-1, "measuring steps");
     Progress progress(style_, 1, "part");
     sim::Profile mine = probe_step(spec_, compute,
                                    {.rank = world_.rank,
+                                    .local_rank = local_rank,
                                     .batches = options_.batches,
                                     .together =
                                         [this] {

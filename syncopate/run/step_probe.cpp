@@ -324,7 +324,7 @@ sim::Profile probe_step(const spec::RunSpec& spec, const ComputeSetup& compute,
   comm::Metered group(comm::open_alone());
   tasks::TaskSetup setup = tasks::family_of(spec.task.name).make(alone(spec, asked, options.rank), group);
   setup.test = setup.validation = nullptr;
-  const at::Device device = parse_device(spec.compute.device);
+  const at::Device device = parse_device(spec.compute.device, options.local_rank);
   const PrecisionChoice precision =
       choose_precision(tensor::parse_precision(spec.compute.precision), device, *setup.model);
   sim::Profile profile{.task = spec.task.name,

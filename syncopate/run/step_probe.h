@@ -12,6 +12,7 @@ namespace syncopate::run {
 
 struct StepProbeOptions {
   int rank = 0;                    ///< of the workers that compute at the same time
+  int local_rank = 0;              ///< of those on this machine
   std::vector<int64_t> batches{};  ///< examples of a step per worker; empty: half of the spec's, it, twice it
   double seconds = 6;              ///< of steps, roughly
   std::function<void()> together{};  ///< waits until all workers are here. May be empty

@@ -92,8 +92,7 @@ class Worker {
     try {
       neighbours_ = comm::neighbours(*membership_.group);
       if (spec_.servers() == 0) {  // which have no part of a GPU
-        comm::use_gpus(membership_, parse_device(spec_.compute.device, world_.local_rank), spec_.comm.backend,
-                       timeout());
+        comm::use_gpus(membership_, device(), spec_.comm.backend, timeout());
       }
       compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
                                                           : default_threads(neighbours_.ranks));
@@ -128,6 +127,8 @@ class Worker {
   std::chrono::milliseconds timeout() const {
     return std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout));
   }
+  /// Where this rank computes: of several GPUs its own, whether or not a launcher said who else is here.
+  c10::Device device() const { return parse_device(spec_.compute.device, neighbours_.before); }
   int workers() const { return world_.size - static_cast<int>(spec_.servers()); }
   bool serves() const { return world_.rank >= workers(); }
 
@@ -155,7 +156,7 @@ class Worker {
     comm::Metered& group = part ? *part : world;
     choose_folder_together(group);
     tasks::TaskSetup setup = load(group);
-    const at::Device device = parse_device(spec_.compute.device, world_.local_rank);
+    const at::Device device = this->device();
     const PrecisionChoice precision =
         agree_on_precision(tensor::parse_precision(spec_.compute.precision), device, *setup.model, group);
     if (!precision.note.empty()) setup.notes.push_back(precision.note);
@@ -226,7 +227,7 @@ class Worker {
   tasks::TaskSetup load(comm::Metered& group) {
     membership_.status(-1, "loading");
     group.set_timeout(std::max(timeout(), std::chrono::milliseconds(std::chrono::hours(24))));
-    spec_.task.auto_cache = (folder_.path.parent_path() / ".token-cache").string();
+    spec_.task.auto_cache = (spec::folder_around(folder_.path) / ".token-cache").string();
     tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
     if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
     data_hash_ = data_hash(setup);
@@ -323,7 +324,7 @@ class Worker {
   static std::string data_hash(const tasks::TaskSetup& setup) {
     std::vector<uint64_t> parts{setup.train->fingerprint(), setup.test->fingerprint()};
     if (setup.validation) parts.push_back(setup.validation->fingerprint());
-    return fmt::format("{:016x}", checksum_of(parts));
+    return hexadecimal(checksum_of(parts));
   }
 
   /// What was read, which must be alike on all ranks; where it lies may differ.
@@ -402,8 +403,9 @@ class Worker {
                                                                     : fmt::format(" by {}", world_.launcher),
         membership_.backend == "shm"        ? " over shared memory"
         : membership_.backend == "shm+gloo" ? " over shared memory within hosts and gloo between them"
-        : membership_.backend != "none"     ? " over " + membership_.backend
-                                            : ""));
+        : membership_.backend == comm::kOneGpuBackend ? " within the memory of one GPU"
+        : membership_.backend != "none"               ? " over " + membership_.backend
+                                                      : ""));
     const bool free = spec_.runs_free();
     recorder.say(
         fmt::format("{} training{} and {} test examples · {} per {} · {} {}s · into {}", setup.train->size(),
@@ -502,7 +504,7 @@ class Worker {
     record.ended = trained.ended;
     record.data_hash = data_hash_;
     record.start_hash = trained.start_hash;
-    record.test_hash = fmt::format("{:016x}", setup.test->fingerprint());
+    record.test_hash = hexadecimal(setup.test->fingerprint());
     record.cpu = compute_.cpu;
     record.cores = machine_cores();
     record.threads = compute_.threads;

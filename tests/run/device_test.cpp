@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "syncopate/base/error.h"
 #include "syncopate/nn/kernels/kernels.h"
+#include "syncopate/run/options.h"
 
 namespace syncopate::run {
 namespace {
@@ -12,6 +14,44 @@ constexpr auto kFp32 = tensor::Precision::kFp32;
 
 PrecisionTrial trial(double half, double whole, const std::string& cpu = "AMD EPYC", bool usable = true) {
   return {.cpu = cpu, .usable = usable, .half = half, .whole = whole};
+}
+
+TEST(Device, IsTheGpuOfTheRankOrTheOneAskedFor) {
+  EXPECT_FALSE(gpu_number("cpu", 0, 4));
+  EXPECT_EQ(gpu_number("cuda", 3, 4), 3);
+  EXPECT_EQ(gpu_number("cuda", 5, 4), 1) << "in turn";
+  EXPECT_EQ(gpu_number("cuda:2", 3, 4), 2);
+  const auto refusal = [](const std::string& name, int64_t count) -> std::string {
+    try {
+      gpu_number(name, 0, count);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("cuda:7", 1), "--device cuda:7 does not exist: this machine has 1 GPU");
+  EXPECT_EQ(refusal("cuda:4", 4), "--device cuda:4 does not exist: this machine has 4 GPUs");
+  EXPECT_EQ(refusal("cuda:3", 4), "");
+  EXPECT_NE(refusal("cuda", 0).find("asks for a GPU, but there is none"), std::string::npos);
+  for (const char* name : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda1", ""})
+    EXPECT_NE(refusal(name, 4).find("must be cpu, cuda or cuda:NUMBER"), std::string::npos) << name;
+}
+
+TEST(Graphs, AreNotRecordedForAReason) {
+  const auto why = [](const auto& change, bool kernels = true, bool talks = false) {
+    spec::RunSpec spec;
+    change(spec);
+    return why_no_graphs(spec, kernels, talks);
+  };
+  const auto plain = [](spec::RunSpec&) {};
+  EXPECT_EQ(why(plain), "");
+  EXPECT_NE(why(plain, false).find("without CUDA's compiler"), std::string::npos);
+  EXPECT_NE(why(plain, true, true).find("model.batch_norm=sync"), std::string::npos);
+  EXPECT_NE(why([](spec::RunSpec& spec) { spec.pipeline.stages = 2; }).find("stages"), std::string::npos);
+  EXPECT_NE(why([](spec::RunSpec& spec) { spec.compute.recompute = true; }).find("compute.recompute"),
+            std::string::npos);
+  EXPECT_NE(why([](spec::RunSpec& spec) { spec.strategy.name = "data-parallel"; }).find("threads"),
+            std::string::npos);
 }
 
 TEST(Precision, IsUsedWhereProductsAreFaster) {

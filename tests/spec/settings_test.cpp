@@ -57,6 +57,11 @@ TEST(Settings, RejectsWhatCannotGoTogether) {
   said(complaint("ddp", {"codec.name=fp16", "compute.precision=fp16"}), "--codec bf16");
   EXPECT_EQ(complaint("ddp", {"codec.name=bf16", "compute.precision=fp16"}), "");
   EXPECT_EQ(complaint("local-sgd", {"codec.name=fp16", "compute.precision=fp16"}), "") << "parameters travel";
+  EXPECT_EQ(complaint("ddp", {"comm.backend=nccl"}),
+            "--backend nccl is for workers on GPUs; use --device cuda or --backend auto");
+  EXPECT_EQ(complaint("ddp", {"comm.backend=nccl", "compute.device=cuda"}), "");
+  EXPECT_EQ(complaint("parameter-server", {"comm.backend=nccl", "compute.device=cuda"}),
+            "--backend nccl is for workers on GPUs, and servers have none; use --backend auto");
 }
 
 TEST(Settings, WhatChoosesHasAValidationSplit) {

@@ -119,7 +119,15 @@ GraphEngine::Shape* GraphEngine::find(Replica& replica, const tensor::Batch& bat
   auto [found, fresh] = shapes_.try_emplace(shape_of(batch, is_whole(batch)));
   if (fresh) return nullptr;  // the next time: libraries set themselves up in the first
   if (!found->second) {
-    if (static_cast<size_t>(recorded_) >= kMostShapes) return nullptr;
+    if (static_cast<size_t>(recorded_) >= kMostShapes) {
+      if (!std::exchange(full_, true)) {
+        note_(
+            fmt::format("there are graphs for {} shapes of batches: those of further shapes are launched "
+                        "kernel by kernel",
+                        kMostShapes));
+      }
+      return nullptr;
+    }
     auto made = std::make_unique<Shape>();
     try {
       record(replica, batch, *made);

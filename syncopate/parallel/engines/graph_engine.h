@@ -34,6 +34,7 @@ class GraphEngine : public Engine {
   std::unique_ptr<Engine> plain_;
   std::function<void(const std::string&)> note_;
   bool records_ = true;
+  bool full_ = false;  ///< no more shapes
   int64_t recorded_ = 0;
   std::map<std::string, std::unique_ptr<Shape>> shapes_;
   const gpu::Graph* memory_ = nullptr;          ///< whose memory all graphs share

@@ -18,6 +18,7 @@ void inject(const spec::Fault& fault, int64_t step, const std::string& phase) {
   if (fault.kind == Kind::kThrow) {
     std::thread([] { throw std::runtime_error("made on purpose\n  with a trace behind it"); }).join();
   }
+  if (fault.kind == Kind::kLeave) throw LeavesOnPurpose();
   while (fault.kind == Kind::kHang) ::pause();
 }
 

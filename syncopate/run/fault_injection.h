@@ -7,6 +7,9 @@
 
 namespace syncopate::run {
 
+/// Thrown where a fault makes this worker leave.
+struct LeavesOnPurpose {};
+
 /// Fails this process if the fault is due here.
 void inject(const spec::Fault& fault, int64_t step, const std::string& phase);
 

@@ -97,9 +97,11 @@ class Worker {
       compute_ = set_up_compute(spec_.compute.threads > 0 ? static_cast<int>(spec_.compute.threads)
                                                           : default_threads(neighbours_.ranks));
       const WorkerResult result = serves() ? serve() : work();
-      membership_.status(-1, "leaving");
-      membership_.leave();
+      leave();
       return result;
+    } catch (const LeavesOnPurpose&) {
+      leave();
+      return {};
     } catch (const CommError& error) {
       // Whoever noticed first may be a victim: the lifeline knows the cause.
       if (membership_.lifeline) {
@@ -124,6 +126,11 @@ class Worker {
   }
 
  private:
+  void leave() {
+    membership_.status(-1, "leaving");
+    membership_.leave();
+  }
+
   std::chrono::milliseconds timeout() const {
     return std::chrono::milliseconds(std::llround(1e3 * spec_.comm.timeout));
   }

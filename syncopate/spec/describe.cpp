@@ -1,4 +1,5 @@
 // Every setting of a run: name, help and flag.
+#include "syncopate/spec/fault.h"
 #include "syncopate/spec/run_spec.h"
 #include "syncopate/spec/strategies.h"
 #include "syncopate/spec/tasks.h"
@@ -237,7 +238,7 @@ void RunSpec::Comm::describe(Fields& fields) {
   fields.add("timeout", timeout, "how long until a worker that does not answer counts as lost", "timeout")
       .takes("SECONDS");
   fields.add("fault", fault, "fault injection: makes that worker fail there")
-      .takes("RANK:STEP:PHASE:kill|stop|hang|throw");
+      .takes(kFaultForm);
   fields.add("slow", slow, "slow that worker down, so that its steps take FACTOR times as long")
       .takes("RANK:FACTOR");
 }

@@ -13,6 +13,7 @@ struct Fault {
     kStop,   ///< SIGSTOP: the process is there but frozen
     kHang,   ///< the training thread sleeps for ever, the process lives
     kThrow,  ///< an exception that nobody catches, in another thread
+    kLeave,  ///< it says goodbye and ends well, as if it had nothing left to do
   };
   int rank = 0;
   int64_t step = 0;
@@ -20,7 +21,9 @@ struct Fault {
   Kind kind = Kind::kKill;
 };
 
-/// "RANK:STEP:PHASE:kill|stop|hang|throw"; nothing for an empty text. Throws ConfigError.
+inline constexpr const char* kFaultForm = "RANK:STEP:PHASE:kill|stop|hang|throw|leave";
+
+/// Of kFaultForm; nothing for an empty text. Throws ConfigError.
 std::optional<Fault> parse_fault(const std::string& text);
 
 }  // namespace syncopate::spec

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "tests/support/runs.h"
@@ -155,6 +156,23 @@ TEST_F(Backends, TwoLevelsNeedSeveralHosts) {
   expect_refused(run_command(command("run", {"--workers", "2", "--backend", "shm+gloo"})), "run",
                  "the backend shm+gloo is for several hosts with several workers, but these run on one; use "
                  "shm");
+}
+
+// It says goodbye properly, in the middle of what the others do with it.
+TEST_F(Backends, AWorkerThatLeavesTooEarlyIsNoticedBeforeTheDeadline) {
+  const Words leaving{"--steps", "100000", "--timeout", "30", "--set", "comm.fault=1:4:exchange:leave"};
+  for (const std::string backend : {"shm", "gloo", "mpi"}) {
+    if (backend == "mpi" && without_mpi()) continue;
+    const Words words = command(backend, joined({"--backend", backend}, leaving));
+    const auto start = std::chrono::steady_clock::now();
+    const CommandResult result =
+        run_command(backend == "mpi" ? under_mpirun(3, words) : joined(words, {"--workers", "3"}));
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_NE(result.err.find("lost its connection to another rank in "), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("rank 1 has left the group") != std::string::npos, backend != "gloo")
+        << "Gloo knows of a connection alone: " << result.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "before the deadline";
+  }
 }
 
 TEST_F(Backends, AKilledWorkerLeavesNoSharedMemory) {

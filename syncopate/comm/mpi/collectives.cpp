@@ -19,6 +19,10 @@ int own_tag() { return MpiProcess::instance().highest_tag(); }
 
 }  // namespace
 
+void MpiCollectives::await(MpiCalls& calls) const {
+  state_->until([&] { return calls.done(); }, [&] { return calls.awaited(); }, operation_, wait_);
+}
+
 /// Pieces bound the memory that others' numbers take here. Small ones go to everybody as a whole: one trip
 /// instead of two.
 void MpiCollectives::all_reduce(const at::Tensor& mine, Op op) const {
@@ -43,7 +47,7 @@ void MpiCollectives::reduce_together(const at::Tensor& piece, Op op) const {
     calls.receive(row.data_ptr(), row.nbytes(), rank, own_tag());
     calls.send(piece.data_ptr(), piece.nbytes(), rank, own_tag());
   }
-  state_->await(calls, wait_);
+  await(calls);
   reduce_in_order(parts, {piece.data_ptr()}, piece.numel(), piece.scalar_type(), op);
 }
 
@@ -66,7 +70,7 @@ void MpiCollectives::reduce_in_slices(const at::Tensor& piece, Op op) const {
       calls.receive(theirs[rank].data_ptr(), own.nbytes(), rank, own_tag());
       calls.send(slice(rank).data_ptr(), slice(rank).nbytes(), rank, own_tag());
     }
-    state_->await(calls, wait_);
+    await(calls);
   }
   reduce_in_order(parts, {own.data_ptr()}, own.numel(), own.scalar_type(), op);
   MpiCalls calls(state_->link);
@@ -76,14 +80,14 @@ void MpiCollectives::reduce_in_slices(const at::Tensor& piece, Op op) const {
     calls.receive(slice(rank).data_ptr(), slice(rank).nbytes(), rank, own_tag());
     calls.send(own.data_ptr(), own.nbytes(), rank, own_tag());
   }
-  state_->await(calls, wait_);
+  await(calls);
 }
 
 void MpiCollectives::broadcast(const at::Tensor& tensor, int root) const {
   MpiCalls calls(state_->link);
   calls.keep(tensor);
   calls.broadcast(tensor.data_ptr(), tensor.nbytes(), root);
-  state_->await(calls, wait_);
+  await(calls);
 }
 
 void MpiCollectives::gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, int root) const {
@@ -99,7 +103,7 @@ void MpiCollectives::gather(const std::vector<at::Tensor>& into, const at::Tenso
     }
     copy_own(into[static_cast<size_t>(rank_)], mine);
   }
-  state_->await(calls, wait_);
+  await(calls);
 }
 
 void MpiCollectives::scatter(const at::Tensor& into, const std::vector<at::Tensor>& from, int root) const {
@@ -115,7 +119,7 @@ void MpiCollectives::scatter(const at::Tensor& into, const std::vector<at::Tenso
     }
     copy_own(into, from[static_cast<size_t>(rank_)]);
   }
-  state_->await(calls, wait_);
+  await(calls);
 }
 
 void MpiCollectives::all_gather(const std::vector<at::Tensor>& into, const at::Tensor& mine) const {
@@ -129,13 +133,13 @@ void MpiCollectives::all_gather(const std::vector<at::Tensor>& into, const at::T
     calls.send(mine.data_ptr(), mine.nbytes(), rank, own_tag());
   }
   copy_own(into[static_cast<size_t>(rank_)], mine);
-  state_->await(calls, wait_);
+  await(calls);
 }
 
 void MpiCollectives::barrier() const {
   MpiCalls calls(state_->link);
   calls.barrier();
-  state_->await(calls, wait_);
+  await(calls);
 }
 
 }  // namespace syncopate::comm

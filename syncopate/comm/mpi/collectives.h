@@ -13,8 +13,13 @@ namespace syncopate::comm {
 /// The operations, in straight lines; they block. All ranks carry out the same ones in the same order.
 class MpiCollectives {
  public:
-  MpiCollectives(std::shared_ptr<const MpiState> state, Wait* wait)
-      : state_(std::move(state)), wait_(wait), rank_(state_->rank), size_(state_->size) {}
+  /// `operation`, for sentences; `wait` as MpiState::until takes it.
+  MpiCollectives(std::shared_ptr<const MpiState> state, const char* operation, Wait* wait)
+      : state_(std::move(state)),
+        operation_(operation),
+        wait_(wait),
+        rank_(state_->rank),
+        size_(state_->size) {}
 
   void all_reduce(const at::Tensor& mine, Op op) const;
   void broadcast(const at::Tensor& tensor, int root) const;
@@ -26,9 +31,11 @@ class MpiCollectives {
  private:
   void reduce_together(const at::Tensor& piece, Op op) const;
   void reduce_in_slices(const at::Tensor& piece, Op op) const;
+  void await(MpiCalls& calls) const;
   bool is_other(int rank) const { return rank != rank_; }
 
   std::shared_ptr<const MpiState> state_;
+  const char* operation_;
   Wait* wait_;
   int rank_, size_;
 };

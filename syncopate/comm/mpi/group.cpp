@@ -31,7 +31,7 @@ class MpiLetter : public Pending::Work {
   void wait() override {
     state_->waits->dying([&] {
       Wait wait(*state_->waits, operation_);
-      state_->until([&] { return letter_->look(); }, &wait);
+      state_->until([&] { return letter_->look(); }, [&] { return letter_->awaited(); }, operation_, &wait);
       if (!letter_->error.empty()) throw CommError("{}", letter_->error);
     });
     note_end(letter_->ended);
@@ -160,7 +160,7 @@ class MpiGroup : public Group {
         queue_->push([state = state_, operation, body = std::move(body)](bool by_waiter) {
           std::optional<Wait> wait;
           if (by_waiter) wait.emplace(*state->waits, operation);
-          state->waits->dying([&] { body(MpiCollectives(state, wait ? &*wait : nullptr)); });
+          state->waits->dying([&] { body(MpiCollectives(state, operation, wait ? &*wait : nullptr)); });
         });
     return queued(state_->waits, queue_, operation, std::move(job));
   }
@@ -224,6 +224,7 @@ void close_mpi(lifeline::Lifeline& lifeline) {
   MpiProcess& mpi = MpiProcess::instance();
   if (!mpi.started()) return;
   const lifeline::Lifeline::Waiting waiting(lifeline);
+  say_farewell(lifeline, mpi.rank());
   const std::shared_future<void> end = mpi.end();
   do {
     lifeline.check();

@@ -144,6 +144,7 @@ struct MpiCalls::Requests {
     size_t bytes = 0;
     int tag = 0;
     bool arrives = false;  ///< from another rank, as a message whose length is its own
+    int from = kAnyRank;   ///< which
   };
   std::vector<MPI_Request> all;
   std::vector<Expected> expected;
@@ -167,26 +168,38 @@ MpiCalls::~MpiCalls() {
 void MpiCalls::send(const void* data, size_t bytes, int to, int tag) {
   const Bytes what(bytes);
   require_success(MPI_Isend(data, what.count(), what.type(), to, tag, communicator(link_->communicator_),
-                            requests_->next({bytes, tag, false})),
+                            requests_->next({.bytes = bytes, .tag = tag})),
                   "MPI_Isend");
 }
 
 void MpiCalls::receive(void* into, size_t bytes, int from, int tag) {
   const Bytes what(bytes);
   require_success(MPI_Irecv(into, what.count(), what.type(), from == kAnyRank ? MPI_ANY_SOURCE : from, tag,
-                            communicator(link_->communicator_), requests_->next({bytes, tag, true})),
+                            communicator(link_->communicator_), requests_->next({.bytes = bytes, .tag = tag, .arrives = true, .from = from})),
                   "MPI_Irecv");
 }
 
 void MpiCalls::broadcast(void* data, size_t bytes, int root) {
   const Bytes what(bytes);
   require_success(MPI_Ibcast(data, what.count(), what.type(), root, communicator(link_->communicator_),
-                             requests_->next({bytes, 0, false})),
+                             requests_->next({.bytes = bytes})),
                   "MPI_Ibcast");
 }
 
 void MpiCalls::barrier() {
   require_success(MPI_Ibarrier(communicator(link_->communicator_), requests_->next({})), "MPI_Ibarrier");
+}
+
+std::vector<int> MpiCalls::awaited() const {
+  std::vector<int> ranks;
+  for (size_t k = 0; k < requests_->all.size(); ++k) {
+    const Requests::Expected& expected = requests_->expected[k];
+    if (!expected.arrives || expected.from == kAnyRank) continue;
+    int finished = 0;
+    MPI_Request_get_status(requests_->all[k], &finished, MPI_STATUS_IGNORE);
+    if (finished == 0) ranks.push_back(expected.from);
+  }
+  return ranks;
 }
 
 bool MpiCalls::done() {

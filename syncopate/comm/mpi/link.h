@@ -68,6 +68,8 @@ class MpiCalls {
   /// Never blocks; moves MPI on. Throws CommError when MPI complains or something else came than was
   /// expected.
   bool done();
+  /// The ranks from which something has not come yet.
+  std::vector<int> awaited() const;
 
  private:
   struct Requests;

@@ -19,6 +19,11 @@ bool MpiPost::Letter::look() {
   return done;
 }
 
+std::vector<int> MpiPost::Letter::awaited() {
+  const std::lock_guard lock(mutex);
+  return done ? std::vector<int>() : calls.awaited();
+}
+
 MpiPost::~MpiPost() {
   {
     const std::lock_guard lock(mutex_);

@@ -18,7 +18,8 @@ class MpiPost {
   /// One of them. Thread-safe: who waits for it looks too.
   struct Letter {
     explicit Letter(std::shared_ptr<const MpiLink> link) : calls(std::move(link)) {}
-    bool look();  ///< whether it has arrived, or failed
+    bool look();                 ///< whether it has arrived, or failed
+    std::vector<int> awaited();  ///< from whom it comes, while it does
 
     std::mutex mutex;
     MpiCalls calls;

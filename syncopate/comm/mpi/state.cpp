@@ -1,11 +1,15 @@
 #include "syncopate/comm/mpi/state.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "syncopate/base/error.h"
+#include "syncopate/comm/group.h"
 
 namespace syncopate::comm {
 namespace {
@@ -31,9 +35,43 @@ class Looks {
   Clock::time_point until_;
 };
 
+std::string farewell_of(int process) { return fmt::format("mpi/left/{}", process); }
+
+/// Whether a rank that is waited for has left. What it sent before may still be on its way for a moment.
+class Farewells {
+ public:
+  Farewells(lifeline::Lifeline& lifeline, const MpiLink& link) : lifeline_(lifeline), link_(link) {}
+
+  /// Who has left and will not come; none: kAnyRank. Asks now and then.
+  int missing(const std::function<std::vector<int>()>& awaited) {
+    constexpr milliseconds kPause(500), kOnItsWay(1000);
+    const Clock::time_point now = Clock::now();
+    if (now < next_) return kAnyRank;
+    next_ = now + kPause;
+    for (const int rank : awaited()) {
+      if (const auto known = since_.find(rank); known != since_.end()) {
+        if (now - known->second >= kOnItsWay) return rank;
+      } else if (lifeline_.exist({farewell_of(link_.process(rank))})) {
+        since_[rank] = now;
+      }
+    }
+    return kAnyRank;
+  }
+
+ private:
+  lifeline::Lifeline& lifeline_;
+  const MpiLink& link_;
+  std::map<int, Clock::time_point> since_;  ///< when it was seen that a rank has left
+  Clock::time_point next_ = Clock::now() + milliseconds(500);
+};
+
 }  // namespace
 
-void MpiState::until(const std::function<bool()>& done, Wait* wait) const {
+void say_farewell(lifeline::Lifeline& lifeline, int process) { lifeline.set(farewell_of(process), ""); }
+
+void MpiState::until(const std::function<bool()>& done, const std::function<std::vector<int>()>& awaited,
+                     const char* operation, Wait* wait) const {
+  Farewells farewells(*waits->lifeline(), *link);
   // A thread behind the backward pass leaves it the core.
   const Looks looks(wait != nullptr ? microseconds(20000) : microseconds(200));
   const auto look = [&](milliseconds slice) {
@@ -43,6 +81,8 @@ void MpiState::until(const std::function<bool()>& done, Wait* wait) const {
       if (closed.load()) throw CommError("the group was destroyed while it was used");
       looks.rest();
     } while (Clock::now() < until);
+    if (const int gone = farewells.missing(awaited); gone != kAnyRank && !done())
+      waits->broken(operation, fmt::format("rank {} has left the group", gone));
     return false;
   };
   if (wait != nullptr) return wait->until(look);

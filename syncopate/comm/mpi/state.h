@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "syncopate/comm/mpi/link.h"
 #include "syncopate/comm/waits.h"
@@ -17,11 +18,14 @@ struct MpiState {
   int size = 1;
   std::atomic<bool> closed{false};  ///< the group is gone
 
-  /// Until `look`, which moves MPI on. `wait` has the deadline; null: of a thread that has none.
-  void until(const std::function<bool()>& look, Wait* wait) const;
-  void await(MpiCalls& calls, Wait* wait) const {
-    until([&] { return calls.done(); }, wait);
-  }
+  /// Until `look`, which moves MPI on, or until one of the ranks that are `awaited` has left. `wait` has the
+  /// deadline; null: of a thread that has none. `operation`, for sentences.
+  void until(const std::function<bool()>& look, const std::function<std::vector<int>()>& awaited,
+             const char* operation, Wait* wait) const;
 };
+
+/// Tells those who wait for this rank that it will send nothing more. MPI itself lets nobody leave: its end
+/// waits for all.
+void say_farewell(lifeline::Lifeline& lifeline, int process);
 
 }  // namespace syncopate::comm

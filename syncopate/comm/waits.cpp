@@ -91,10 +91,13 @@ void Waits::out_of_time(const char* operation) {
 
 void Waits::broken(const char* operation, const std::string& reason) {
   if (const auto failure = lifeline_->await_failure(kGrace)) give_up(failure->for_others());
-  const std::string sentence = fmt::format("rank {} lost its connection to another rank in {}: {}",
-                                           lifeline_->rank(), operation, reason);
-  lifeline_->fail(sentence, static_cast<int>(ExitCode::kComm));  // others may wait for others
-  give_up(sentence);
+  lost(operation, reason);
+}
+
+void Waits::lost(const char* operation, const std::string& reason) {
+  const std::string what = fmt::format("lost its connection to another rank in {}: {}", operation, reason);
+  lifeline_->fail("it " + what, static_cast<int>(ExitCode::kComm));  // others may wait for others
+  give_up(fmt::format("rank {} {}", lifeline_->rank(), what));
 }
 
 void Waits::die(const std::string& sentence) {

@@ -39,6 +39,8 @@ class Waits {
   /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon;
   /// if not, the run has failed by this, and all ranks learn of it.
   [[noreturn]] void broken(const char* operation, const std::string& reason);
+  /// The same of a connection of which nobody else can know more.
+  [[noreturn]] void lost(const char* operation, const std::string& reason);
   /// The group is dead from here on, unless it was: every later call throws CommError with the first
   /// sentence, and whoever waits soon does.
   void die(const std::string& sentence);

@@ -144,7 +144,7 @@ struct MpiCalls::Requests {
     size_t bytes = 0;
     int tag = 0;
     bool arrives = false;  ///< from another rank, as a message whose length is its own
-    int from = kAnyRank;   ///< which
+    int peer = kAnyRank;   ///< from or to whom; none of a collective call
   };
   std::vector<MPI_Request> all;
   std::vector<Expected> expected;
@@ -168,14 +168,15 @@ MpiCalls::~MpiCalls() {
 void MpiCalls::send(const void* data, size_t bytes, int to, int tag) {
   const Bytes what(bytes);
   require_success(MPI_Isend(data, what.count(), what.type(), to, tag, communicator(link_->communicator_),
-                            requests_->next({.bytes = bytes, .tag = tag})),
+                            requests_->next({.bytes = bytes, .tag = tag, .peer = to})),
                   "MPI_Isend");
 }
 
 void MpiCalls::receive(void* into, size_t bytes, int from, int tag) {
   const Bytes what(bytes);
   require_success(MPI_Irecv(into, what.count(), what.type(), from == kAnyRank ? MPI_ANY_SOURCE : from, tag,
-                            communicator(link_->communicator_), requests_->next({.bytes = bytes, .tag = tag, .arrives = true, .from = from})),
+                            communicator(link_->communicator_),
+                            requests_->next({.bytes = bytes, .tag = tag, .arrives = true, .peer = from})),
                   "MPI_Irecv");
 }
 
@@ -193,11 +194,11 @@ void MpiCalls::barrier() {
 std::vector<int> MpiCalls::awaited() const {
   std::vector<int> ranks;
   for (size_t k = 0; k < requests_->all.size(); ++k) {
-    const Requests::Expected& expected = requests_->expected[k];
-    if (!expected.arrives || expected.from == kAnyRank) continue;
+    const int peer = requests_->expected[k].peer;
+    if (peer == kAnyRank) continue;
     int finished = 0;
     MPI_Request_get_status(requests_->all[k], &finished, MPI_STATUS_IGNORE);
-    if (finished == 0) ranks.push_back(expected.from);
+    if (finished == 0) ranks.push_back(peer);
   }
   return ranks;
 }

@@ -68,7 +68,7 @@ class MpiCalls {
   /// Never blocks; moves MPI on. Throws CommError when MPI complains or something else came than was
   /// expected.
   bool done();
-  /// The ranks from which something has not come yet.
+  /// The ranks from or to which something is still on its way.
   std::vector<int> awaited() const;
 
  private:

@@ -19,7 +19,7 @@ class MpiPost {
   struct Letter {
     explicit Letter(std::shared_ptr<const MpiLink> link) : calls(std::move(link)) {}
     bool look();                 ///< whether it has arrived, or failed
-    std::vector<int> awaited();  ///< from whom it comes, while it does
+    std::vector<int> awaited();  ///< with whom it is exchanged, until it is
 
     std::mutex mutex;
     MpiCalls calls;

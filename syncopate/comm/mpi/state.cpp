@@ -44,7 +44,7 @@ class Farewells {
 
   /// Who has left and will not come; none: kAnyRank. Asks now and then.
   int missing(const std::function<std::vector<int>()>& awaited) {
-    constexpr milliseconds kPause(500), kOnItsWay(1000);
+    constexpr milliseconds kOnItsWay(1000);
     const Clock::time_point now = Clock::now();
     if (now < next_) return kAnyRank;
     next_ = now + kPause;
@@ -62,7 +62,8 @@ class Farewells {
   lifeline::Lifeline& lifeline_;
   const MpiLink& link_;
   std::map<int, Clock::time_point> since_;  ///< when it was seen that a rank has left
-  Clock::time_point next_ = Clock::now() + milliseconds(500);
+  static constexpr milliseconds kPause{250};
+  Clock::time_point next_ = Clock::now() + kPause;
 };
 
 }  // namespace
@@ -82,7 +83,7 @@ void MpiState::until(const std::function<bool()>& done, const std::function<std:
       looks.rest();
     } while (Clock::now() < until);
     if (const int gone = farewells.missing(awaited); gone != kAnyRank && !done())
-      waits->broken(operation, fmt::format("rank {} has left the group", gone));
+      waits->lost(operation, fmt::format("rank {} has left the group", gone));
     return false;
   };
   if (wait != nullptr) return wait->until(look);

@@ -116,7 +116,7 @@ class Fault:
 
     def names(self, rank):
         """Whether a sentence of ours names the rank: a note of its silence, or why the run ended."""
-        return re.search(rf"^(syncopate|note): .*\brank {rank}\b", self.said(), re.MULTILINE) is not None
+        return re.search(rf"^(syncopate|note): .*\brank {rank}\b(?! leaves)", self.said(), re.MULTILINE) is not None
 
     def wait_until_named(self, run, rank, since):
         """Seconds until the rank was named; none where it was not."""
@@ -147,19 +147,8 @@ class Fault:
         return pid, rank
 
     def wait_for_leaving(self, run):
-        """The rank's process, and when it had gone."""
-        pid = None
-        while run.poll() is None:
-            alive = {rank: process for process, rank in processes_of(self.folder).items()}
-            if pid and (self.leaver not in alive or (self.by_mpirun and self.has_said_goodbye())):
-                return
-            pid = alive.get(self.leaver, pid)
+        while run.poll() is None and f"rank {self.leaver} leaves" not in self.said():
             time.sleep(0.01)
-
-    def has_said_goodbye(self):
-        """A process of MPI's stays until the others end: it has left when it has made its last step."""
-        losses = self.folder / f"loss_{self.leaver}.txt"
-        return losses.exists() and time.time() - losses.stat().st_mtime > 0.15 and losses.stat().st_size > 0
 
     def carry_out(self):
         """What went wrong, or nothing; and what the run did."""

@@ -8,6 +8,7 @@ Needs Open MPI's mpirun. Every check that fails is in the table and makes the ex
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,11 +31,16 @@ VARIANTS = {
     "ddp, one-bit": ["--codec", "one-bit", "--set", "codec.warmup=3"],
     "local-sgd": ["--strategy", "local-sgd", "--set", "strategy.every=4"],
     "diloco": ["--strategy", "diloco", "--set", "strategy.every=4"],
+    "parameter-server in lockstep, 2 workers and a server": ["--strategy", "parameter-server", "--set", "strategy.staleness=0"],
+    "2 stages of 2 replicas": ["--stages", "2"],
+    "2 stages of 2 replicas, ac-sgd": ["--stages", "2", "--activation-codec", "ac-sgd"],
 }
 STEPS = 24
 RESUMED_STEPS = 600
-FAULTS = [(rank, phase, kind) for kind in ("kill", "stop") for rank, phase in
+FAULTS = [(rank, phase, kind) for kind in ("kill", "stop", "leave") for rank, phase in
           ((0, "forward"), (1, "backward"), (0, "exchange"), (2, "exchange"), (2, "evaluation"), (1, "checkpoint"))]
+SAID = {"kill": r"syncopate: rank {rank} died during {phase} of step 4", "stop": r"note: rank {rank} has not answered .* {phase} of step 4",
+        "leave": r"syncopate: .*rank {rank} has left"}
 TIMEOUT_S = 6  # of the run's own: what is stopped is given up after it
 
 
@@ -116,14 +122,16 @@ class Bench:
 
         victim = threading.Thread(target=watch)
         victim.start()
+        wanted = re.compile(SAID[kind].format(rank=rank, phase=phase))
         for line in process.stderr:
-            if "syncopate: rank" in line and said is None:
+            if kind == "leave" and f"rank {rank} leaves" in line:
+                faulted = time.monotonic()
+            if said is None and wanted.search(line):
                 said, sentence = time.monotonic(), line.strip()
         process.wait()
         over = time.monotonic()
         victim.join()
-        left = processes_of(self.folder / name)
-        right = sentence.startswith(f"syncopate: rank {rank} ") and f"{phase} of step 4" in sentence and not left
+        right = said is not None and not processes_of(self.folder / name)
         start = faulted or said or over
         return right, (said or over) - start, over - start, sentence
 
@@ -141,8 +149,9 @@ def main():
         bench = Bench(Path(name), arguments.build, arguments.transport)
         lines += heading("against shared memory", f"model and losses after {STEPS} steps")
         for number, (what, more) in enumerate(VARIANTS.items()):
-            bench.over_mpi(f"mpi{number}", more)
-            bench.over_memory(f"shm{number}", more)
+            servers, ranks = "parameter-server" in more, 4 if "--stages" in more else RANKS
+            bench.over_mpi(f"mpi{number}", more, ranks)
+            bench.over_memory(f"shm{number}", more, ranks - servers)
             same = bench.bits(f"mpi{number}") == bench.bits(f"shm{number}")
             wrong += not same
             lines.append(row(what, "same bits" if same else "**other bits**"))
@@ -159,7 +168,7 @@ def main():
             apart = max(abs(a - b) for a, b in zip(reference, bench.losses(f"law{ranks}")))
             wrong += apart > 2e-6
             lines.append(row(f"n = {ranks}", f"{apart:.1e}"))
-        lines += ["", f"Faults; seconds from the signal. Who is stopped is given up after `--timeout {TIMEOUT_S}`:", "", *heading("fault", "until it is named", "until mpirun has ended", "said")]
+        lines += ["", f"Faults; seconds from the fault. Who is stopped is given up after `--timeout {TIMEOUT_S}`:", "", *heading("fault", "until it is named", "until mpirun has ended", "said")]
         for rank, phase, kind in FAULTS:
             right, named, over, sentence = bench.fault(rank, phase, kind)
             wrong += not right

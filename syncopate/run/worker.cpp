@@ -16,6 +16,7 @@
 #include "syncopate/base/hash.h"
 #include "syncopate/base/notes.h"
 #include "syncopate/base/process.h"
+#include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/base/version.h"
 #include "syncopate/comm/agree.h"
@@ -100,6 +101,7 @@ class Worker {
       leave();
       return result;
     } catch (const LeavesOnPurpose&) {
+      tell("rank {} leaves, as comm.fault says", world_.rank);
       leave();
       return {};
     } catch (const CommError& error) {

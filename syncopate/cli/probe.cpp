@@ -1,4 +1,4 @@
-#include "syncopate/run/probe.h"
+#include "syncopate/run/probe/probe.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -13,14 +13,10 @@ namespace syncopate::parallel {
 
 using optim::kNormBlock;
 
-Part part_of(int64_t size, int rank, int ranks) {
-  const int64_t blocks = optim::norm_blocks(size);
-  const auto border = [&](int k) { return std::min(size, blocks * k / ranks * kNormBlock); };
-  return {border(rank), border(rank + 1)};
-}
-
 SharedUpdate::SharedUpdate(comm::Group& group, int64_t size, at::Tensor squares)
-    : group_(group), mine_(part_of(size, group.rank(), group.size())), squares_(std::move(squares)) {}
+    : group_(group),
+      mine_(share_of(size, group.rank(), group.size(), kNormBlock)),
+      squares_(std::move(squares)) {}
 
 void SharedUpdate::begin(comm::Group& group, Replica& replica) {
   tensor::FlatParams& params = replica.params;

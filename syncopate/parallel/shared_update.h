@@ -4,18 +4,11 @@
 
 #include <cstdint>
 
+#include "syncopate/base/share.h"
 #include "syncopate/comm/group.h"
 #include "syncopate/parallel/replica.h"
 
 namespace syncopate::parallel {
-
-/// Elements of the flat arrays.
-struct Part {
-  int64_t begin = 0, end = 0;
-};
-
-/// What one of `ranks` updates of `size`: whole blocks of a norm.
-Part part_of(int64_t size, int rank, int ranks);
 
 /// Ranks that share memory keep the parameters and the optimizer's state once, and their gradients' sum once
 /// (FlatParams::sums); each updates a part of them. That is the first stage of ZeRO (Rajbhandari et al., SC
@@ -29,7 +22,7 @@ class SharedUpdate {
 
   SharedUpdate(comm::Group& group, int64_t size, at::Tensor squares);
 
-  // Collective; what this rank updates of the sum is in place (part_of).
+  // Collective; what this rank updates of the sum is in place.
   struct Norm {
     double value = 0, waited = 0;  ///< `waited` for the others, in seconds
   };
@@ -42,7 +35,7 @@ class SharedUpdate {
   double meet(Trace* trace, const char* what) const;
 
   comm::Group& group_;
-  Part mine_;
+  Share mine_;          ///< what this rank updates: whole blocks of a norm
   at::Tensor squares_;  ///< sums of squares of all blocks, each written by the rank whose it is
 };
 

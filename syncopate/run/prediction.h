@@ -7,8 +7,8 @@
 #include "syncopate/comm/group.h"
 #include "syncopate/parallel/replica.h"
 #include "syncopate/record/record.h"
-#include "syncopate/run/local_costs.h"
 #include "syncopate/run/placement.h"
+#include "syncopate/run/probe/local_costs.h"
 #include "syncopate/spec/run_spec.h"
 
 namespace syncopate::run {

@@ -24,7 +24,6 @@
 #include "syncopate/comm/gpus.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/comm/metered.h"
-#include "syncopate/nn/fingerprint.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/record/read_run.h"
 #include "syncopate/run/assemble.h"
@@ -33,24 +32,24 @@
 #include "syncopate/run/device.h"
 #include "syncopate/run/fault_injection.h"
 #include "syncopate/run/last_words.h"
+#include "syncopate/run/loaded.h"
 #include "syncopate/run/options.h"
 #include "syncopate/run/placement.h"
 #include "syncopate/run/prediction.h"
-#include "syncopate/run/recorder.h"
-#include "syncopate/run/stage_records.h"
+#include "syncopate/run/records/opening.h"
+#include "syncopate/run/records/outcome.h"
+#include "syncopate/run/records/recorder.h"
+#include "syncopate/run/records/run_trace.h"
+#include "syncopate/run/records/stage_records.h"
+#include "syncopate/run/records/summary.h"
+#include "syncopate/run/records/usage.h"
 #include "syncopate/run/stages.h"
-#include "syncopate/run/summary.h"
-#include "syncopate/run/trace_file.h"
-#include "syncopate/run/usage.h"
 #include "syncopate/spec/effect.h"
 #include "syncopate/spec/folder.h"
 #include "syncopate/tasks/setup.h"
 
 namespace syncopate::run {
 namespace {
-
-/// The first ones warm caches up.
-constexpr int64_t kStepsBeforeTrace = 2;
 
 class Worker {
  public:
@@ -183,15 +182,15 @@ class Worker {
                                   .note = world_.rank == 0 ? options_.note : nullptr,
                                   .environment = compute_.to_json()});
     const int64_t steps = assembly.steps();
-    start_trace(group, steps);
-    assembly.replica().trace = trace_.get();
+    if (!options_.trace.empty()) trace_.emplace(group, steps, options_.trace_steps);
+    assembly.replica().trace = trace_ ? &trace_->trace() : nullptr;
     Recorder recorder(folder_, membership_, world_.rank, steps, options_.progress, options_.stop_requested,
                       spec::parse_fault(spec_.comm.fault));
     cut_ = assembly.cut();
     open_folder(group);
     recorder.when_resumed([this] { note_settings(); });
     if (spec_.train.tensorboard) recorder.write_events();
-    announce(recorder, setup, assembly.parameters(), steps);
+    if (world_.rank == 0) announce(recorder, setup, assembly.parameters(), steps);
     if (!options_.resume) recorder.begin();
     recorder.watch_load(neighbours_.processes);
     look_at_network();
@@ -207,7 +206,8 @@ class Worker {
     std::vector<ModelShape> shapes;  // of each stage
     if (!trained.interrupted && placement_ && assembly.pipeline() != nullptr)
       shapes = gather_shapes(spec_, assembly.replica(), group);
-    const std::string traced = gather_trace(group, mesh.mesh());
+    const std::string traced =
+        trace_ ? trace_->gather(mesh.mesh(), spec_.layout(), options_.command) : std::string();
     WorkerResult result;
     result.interrupted = trained.interrupted;
     recorder.finish(trained.steps);
@@ -239,51 +239,10 @@ class Worker {
     spec_.task.auto_cache = (spec::folder_around(folder_.path) / ".token-cache").string();
     tasks::TaskSetup setup = tasks::family_of(spec_.task.name).make(spec_, group);
     if (options_.keep_one_copy) options_.keep_one_copy(group, setup.train, setup.test);
-    data_hash_ = data_hash(setup);
-    comm::agree(group, description(setup), "");
+    data_hash_ = hash_of(setup);
+    comm::agree(group, in_words(setup), "");
     group.set_timeout(timeout());
     return setup;
-  }
-
-  /// Of a run of so many steps. Collective.
-  void start_trace(comm::Metered& group, int64_t steps) {
-    if (options_.trace.empty()) return;
-    const int64_t skip = std::clamp<int64_t>(steps - options_.trace_steps, 0, kStepsBeforeTrace);
-    trace_ = std::make_unique<parallel::Trace>(
-        parallel::Trace::Options{.skip = skip, .steps = options_.trace_steps});
-    clock_before_ = compare_clocks(group, comm::machine_id(), [this] { return trace_->now(); });
-    group.observe([trace = trace_.get()](const comm::Operation& operation) {
-      // What stages send each other is noted by those who know what it is; losses and flags say nothing.
-      const bool alone = operation.kind == comm::Kind::kSend || operation.kind == comm::Kind::kReceive;
-      if (!trace->on() || operation.payload == comm::Payload::kActivations ||
-          (alone && operation.payload == comm::Payload::kControl))
-        return;
-      trace->add(parallel::Trace::Event{
-          .lane = parallel::Trace::Lane::kExchange,
-          .name = fmt::format("{} of {}", comm::name_of(operation.kind), comm::name_of(operation.payload)),
-          .begin = operation.begin,
-          .end = operation.end,
-          .bytes = static_cast<double>(operation.bytes)});
-    });
-  }
-
-  /// At rank 0 the text of the file, elsewhere and where nobody asked nothing. Collective.
-  std::string gather_trace(comm::Metered& group, const parallel::Mesh& mesh) {
-    if (!trace_) return "";
-    group.observe({});
-    RankTrace mine{.rank = world_.rank,
-                   .before = clock_before_,
-                   .after = compare_clocks(group, comm::machine_id(), [this] { return trace_->now(); }),
-                   .events = trace_->events(),
-                   .messages = trace_->messages()};
-    if (mesh.staged()) {
-      mine.stage = mesh.stages->rank();
-      mine.replica = mesh.replicas.rank();
-      for (const std::vector<int>& stage : spec_.layout())
-        mine.stage_ranks.push_back(stage.at(static_cast<size_t>(mine.replica)));
-    }
-    const std::vector<RankTrace> all = gather_traces(group, mine);
-    return world_.rank == 0 ? trace_json(all, options_.command) : "";
   }
 
   /// A library's stack trace is for a report, not for the eye: it goes into this rank's log. Where that is.
@@ -330,34 +289,6 @@ class Worker {
     spec_.train.arrange = chosen.at(3);
   }
 
-  static std::string data_hash(const tasks::TaskSetup& setup) {
-    std::vector<uint64_t> parts{setup.train->fingerprint(), setup.test->fingerprint()};
-    if (setup.validation) parts.push_back(setup.validation->fingerprint());
-    return hexadecimal(checksum_of(parts));
-  }
-
-  /// What was read, which must be alike on all ranks; where it lies may differ.
-  static std::string description(const tasks::TaskSetup& setup) {
-    const auto data = [](const data::Dataset& set) {
-      return fmt::format("{} examples with hash {:016x}", set.size(), set.fingerprint());
-    };
-    return fmt::format(
-        "training data of {}\nvalidation data of {}\ntest data of {}\na vocabulary with hash {}\na model to "
-        "start from with hash "
-        "{}\n",
-        data(*setup.train), setup.validation ? data(*setup.validation) : "none", data(*setup.test),
-        setup.fingerprint.empty() ? "none" : setup.fingerprint, nn::fingerprint(*setup.model));
-  }
-
-  static nlohmann::ordered_json inputs_of(const tasks::TaskSetup& setup, const std::string& data_hash) {
-    nlohmann::ordered_json inputs{{"training examples", setup.train->size()},
-                                  {"test examples", setup.test->size()},
-                                  {"data", data_hash},
-                                  {"vocabulary", setup.fingerprint}};
-    if (setup.validation) inputs["validation examples"] = setup.validation->size();
-    return inputs;
-  }
-
   /// Only now that everything is loaded: a run that cannot begin leaves nothing behind, and one that cannot
   /// resume (which its checkpoint shows) leaves its folder as it was.
   void open_folder(comm::Group& group) {
@@ -400,74 +331,28 @@ class Worker {
   }
 
   void announce(Recorder& recorder, const tasks::TaskSetup& setup, int64_t parameters, int64_t steps) {
-    if (world_.rank != 0) return;
     recorder.say(compute_.sentence());
     if (placement_) recorder.say("network: " + network_in_words(spec_, *placement_));
-    recorder.say(fmt::format(
-        "{} · {} ({:.1f} million parameters, {}) · {} · {} worker{}{}{}", spec_.task.name,
-        spec_.model.init_from.empty() ? spec_.model.name : "from " + spec_.model.init_from,
-        static_cast<double>(parameters) / 1e6, setup.input, spec_.strategy.name, workers(),
-        workers() == 1 ? "" : "s",
-        world_.launcher == "none" || world_.launcher == "syncopate" ? ""
-                                                                    : fmt::format(" by {}", world_.launcher),
-        membership_.backend == "shm"        ? " over shared memory"
-        : membership_.backend == "shm+gloo" ? " over shared memory within hosts and gloo between them"
-        : membership_.backend == comm::kOneGpuBackend ? " within the memory of one GPU"
-        : membership_.backend != "none"               ? " over " + membership_.backend
-                                                      : ""));
-    const bool free = spec_.runs_free();
-    recorder.say(
-        fmt::format("{} training{} and {} test examples · {} per {} · {} {}s · into {}", setup.train->size(),
-                    setup.validation ? fmt::format(", {} validation", setup.validation->size()) : "",
-                    setup.test->size(), spec_.examples_per_step() / (free ? workers() : 1),
-                    free ? "update" : "step", steps, free ? "update" : "step", folder_.path.string()));
-    if (!cut_.empty()) {
-      recorder.say(
-          fmt::format("pipeline: {} stages ({} blocks) x {} replica{}, {} micro-batches, schedule {}{}",
-                      spec_.pipeline.stages, cut_, spec_.replicas(), spec_.replicas() == 1 ? "" : "s",
-                      spec_.micro_batches(), spec_.pipeline.schedule,
-                      spec_.activation.codec == "none" ? "" : ", activations by " + spec_.activation.codec));
-    }
-    recorder.say("watch: syncopate watch " + shell_word(folder_.path.string()));
+    const Opening opening{.spec = spec_,
+                          .setup = setup,
+                          .parameters = parameters,
+                          .steps = steps,
+                          .launcher = world_.launcher,
+                          .backend = membership_.backend,
+                          .cut = cut_,
+                          .folder = folder_.path};
+    for (const std::string& line : lines_of(opening)) recorder.say(line);
     for (const std::string& note : notes_) recorder.say(note_line(note));
     for (const std::string& note : setup.notes) recorder.say(note_line(note));
     if (const std::string note = spec::rare_averages(spec_, steps); !note.empty())
       recorder.say(note_line(note));
   }
 
-  /// `made`: the number of steps that `sent` is a sum over.
-  static void note_traffic(const comm::Meter& sent, double made, record::RunRecord& record) {
-    for (int p = 0; p < comm::kPayloads; ++p) {
-      record.bytes_by_kind[comm::name_of(static_cast<comm::Payload>(p))] =
-          static_cast<double>(sent.carried[static_cast<size_t>(p)]) / made;
-    }
-    for (int k = 0; k < comm::kKinds; ++k) {
-      const comm::Count& count = sent.kinds[static_cast<size_t>(k)];
-      if (count.transfers == 0) continue;
-      record.collectives.push_back({.name = comm::name_of(static_cast<comm::Kind>(k)),
-                                    .calls = static_cast<double>(count.transfers) / made,
-                                    .bytes = static_cast<double>(count.size) / made,
-                                    .seconds = count.in_flight / made});
-    }
-  }
-
-  /// Of a run that was done before this process: what is told of its machine is as it was.
+  /// What is told of the machine of a run that was done before this process is as it was.
   void keep_circumstances(record::RunRecord& record) const {
     std::error_code ignored;
     if (!options_.resume || !std::filesystem::exists(folder_.result(), ignored)) return;
-    const auto before = record::read_run(folder_.path).result;
-    if (!before) return;
-    record.provenance = before->provenance;
-    record.cpu = before->cpu;
-    record.cores = before->cores;
-    record.threads = before->threads;
-    record.outside_load = before->outside_load;
-    record.peak_memory = before->peak_memory;
-    record.noise_scale = before->noise_scale;
-    record.network = before->network;
-    record.stages = before->stages;
-    record.predicted = before->predicted;
-    if (!before->worker_evals.empty()) record.worker_evals = before->worker_evals;
+    if (const auto before = record::read_run(folder_.path).result) run::keep_circumstances(*before, record);
   }
 
   /// Of the worker that held most. Collective.
@@ -562,9 +447,8 @@ class Worker {
   std::vector<std::string> notes_;
   record::Provenance provenance_;
   std::string data_hash_;
-  std::string cut_;                         ///< blocks of each stage; empty: the model is whole
-  std::unique_ptr<parallel::Trace> trace_;  ///< null: nobody asked
-  ClockReading clock_before_;
+  std::string cut_;                ///< blocks of each stage; empty: the model is whole
+  std::optional<RunTrace> trace_;  ///< none: nobody asked
 };
 
 }  // namespace

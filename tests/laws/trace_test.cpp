@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/base/error.h"
-#include "syncopate/run/trace_file.h"
+#include "syncopate/run/records/trace_file.h"
 #include "tests/contract/ranks.h"
 #include "tests/laws/family_rig.h"
 #include "tests/support/support.h"

@@ -183,7 +183,7 @@ TEST(SharedUpdate, PartsCoverEverythingOnce) {
     for (const int ranks : {2, 3, 16}) {
       int64_t end = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const Part part = part_of(size, rank, ranks);
+        const Share part = share_of(size, rank, ranks, optim::kNormBlock);
         EXPECT_EQ(part.begin, end);
         EXPECT_GE(part.end, part.begin);
         EXPECT_LE(part.end - part.begin, (size / optim::kNormBlock / ranks + 2) * optim::kNormBlock);

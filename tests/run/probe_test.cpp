@@ -9,10 +9,10 @@
 #include "syncopate/base/process.h"
 #include "syncopate/comm/machine.h"
 #include "syncopate/lifeline/server.h"
-#include "syncopate/run/link_probe.h"
 #include "syncopate/run/placement.h"
-#include "syncopate/run/settling.h"
-#include "syncopate/run/step_probe.h"
+#include "syncopate/run/probe/link_probe.h"
+#include "syncopate/run/probe/settling.h"
+#include "syncopate/run/probe/step_probe.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/runs.h"
 

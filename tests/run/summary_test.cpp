@@ -1,4 +1,4 @@
-#include "syncopate/run/summary.h"
+#include "syncopate/run/records/summary.h"
 
 #include <gtest/gtest.h>
 

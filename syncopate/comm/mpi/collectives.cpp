@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "syncopate/base/share.h"
 #include "syncopate/comm/reduce_in_order.h"
 
 namespace syncopate::comm {
@@ -54,8 +55,8 @@ void MpiCollectives::reduce_together(const at::Tensor& piece, Op op) const {
 /// Each rank reduces a slice, in the order of the ranks, and hands it to the others.
 void MpiCollectives::reduce_in_slices(const at::Tensor& piece, Op op) const {
   const auto slice = [&](int rank) {
-    const int64_t from = piece.numel() * rank / size_, to = piece.numel() * (rank + 1) / size_;
-    return piece.narrow(0, from, to - from);
+    const Share share = share_of(piece.numel(), rank, size_);
+    return piece.narrow(0, share.begin, share.size());
   };
   const at::Tensor own = slice(rank_);
   const at::Tensor theirs = at::empty({size_, own.numel()}, piece.options());

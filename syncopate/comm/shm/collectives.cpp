@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/share.h"
 #include "syncopate/comm/reduce_in_order.h"
 
 namespace syncopate::comm {
@@ -24,15 +25,8 @@ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-struct Slice {
-  int64_t begin = 0, bytes = 0;
-};
-
 /// What one of `ranks` sums of `bytes`, in whole lines of the cache.
-Slice slice_of(int64_t bytes, int rank, int ranks) {
-  const auto border = [&](int k) { return k == ranks ? bytes : bytes / kLine * k / ranks * kLine; };
-  return {border(rank), border(rank + 1) - border(rank)};
-}
+Share slice_of(int64_t bytes, int rank, int ranks) { return share_of(bytes, rank, ranks, kLine); }
 
 /// Calls `each(first byte, bytes)` for pieces of at most `most` bytes.
 template <typename Each>
@@ -120,10 +114,10 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
   const auto put = [&](int64_t from, int64_t bytes) {
     return publish(deed, await, [&](int64_t piece) {
       for (int r = 0; r < ranks; ++r) {  // its own slice it takes from the tensor itself
-        const Slice part = slice(bytes, r);
+        const Share part = slice(bytes, r);
         if (r != rank)
           copy_bytes(region_->published(rank, piece) + part.begin, bytes_of(tensor) + from + part.begin,
-                     part.bytes);
+                     part.size());
       }
     });
   };
@@ -135,19 +129,19 @@ void ShmCollectives::reduce_large(const at::Tensor& tensor, Op op, const Await& 
     // Others find the next piece while this rank sums.
     if (behind < all) piece = put(behind, std::min(ShmRegion::kPiece, all - behind));
     await_published(now, deed, await);
-    const Slice own = slice(bytes, rank);
+    const Share own = slice(bytes, rank);
     std::byte* const here = bytes_of(tensor) + from;
     for (int r = 0; r < ranks; ++r)
       parts[static_cast<size_t>(r)] = (r == rank ? here : region_->published(r, now)) + own.begin;
-    reduce_in_order(parts, {here + own.begin, region_->total(now) + own.begin}, own.bytes / element,
+    reduce_in_order(parts, {here + own.begin, region_->total(now) + own.begin}, own.size() / element,
                     tensor.scalar_type(), op);
     region_->mine().reduced.store(now + 1);
     region_->mine().bell.ring();
     for (int step = 1; step < ranks; ++step) {
       const int r = (rank + step) % ranks;
       await_one(r, &Desk::reduced, now + 1, await);
-      const Slice part = slice(bytes, r);
-      copy_bytes(here + part.begin, region_->total(now) + part.begin, part.bytes);
+      const Share part = slice(bytes, r);
+      copy_bytes(here + part.begin, region_->total(now) + part.begin, part.size());
     }
     finish(now);
   });
@@ -162,10 +156,10 @@ void ShmCollectives::all_reduce_in_place(const at::Tensor& tensor, const ShmWind
   const Deed deed{Kind::kAllReduce, detail, size_of(tensor), tensor.scalar_type(), place.number};
   const int64_t piece = publish(deed, await, [](int64_t) {});
   await_published(piece, deed, await);
-  const Slice own = slice_of(deed.bytes, rank, ranks);
+  const Share own = slice_of(deed.bytes, rank, ranks);
   const auto element = static_cast<int64_t>(tensor.element_size());
   std::vector<void*> all(static_cast<size_t>(ranks));
-  in_pieces(own.bytes, ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
+  in_pieces(own.size(), ShmRegion::kPiece, [&](int64_t from, int64_t bytes) {
     for (int r = 0; r < ranks; ++r)
       all[static_cast<size_t>(r)] = place.window->part(r) + place.offset + own.begin + from;
     const std::vector<const void*> parts(all.begin(), all.end());
@@ -186,9 +180,9 @@ void ShmCollectives::await_reduced(int64_t piece, const Await& await) {
 void ShmCollectives::sum_rows_in_place(const at::Tensor& total, const ShmWindows::Place& table,
                                        const ShmWindows::Place& in_use, const at::Tensor& numbers,
                                        const Await& await) {
-  const int rank = region_->rank(), ranks = region_->size();
-  const int64_t count = numbers.numel();
-  const Deed deed{Kind::kAllReduce, kRows, count, total.scalar_type(), table.number};
+  const int ranks = region_->size();
+  const Share mine = share_of(numbers.numel(), region_->rank(), ranks);
+  const Deed deed{Kind::kAllReduce, kRows, numbers.numel(), total.scalar_type(), table.number};
   const int64_t piece = publish(deed, await, [](int64_t) {});
   await_published(piece, deed, await);
   std::vector<const void*> tables, used;
@@ -196,8 +190,7 @@ void ShmCollectives::sum_rows_in_place(const at::Tensor& total, const ShmWindows
     tables.push_back(table.window->part(r) + table.offset);
     used.push_back(in_use.window->part(r) + in_use.offset);
   }
-  sum_used_rows(tables, used, numbers, count * rank / ranks, count * (rank + 1) / ranks, total.size(1),
-                total.data_ptr());
+  sum_used_rows(tables, used, numbers, mine.begin, mine.end, total.size(1), total.data_ptr());
   await_reduced(piece, await);
 }
 
@@ -205,17 +198,17 @@ void ShmCollectives::sum_rows(const at::Tensor& total, const at::Tensor& mine, c
                               const Await& await) {
   const at::Tensor packed = mine.index_select(0, numbers);
   all_reduce(packed, Op::kSum, await);
-  const int rank = region_->rank(), ranks = region_->size();
-  const int64_t from = numbers.numel() * rank / ranks, to = numbers.numel() * (rank + 1) / ranks;
-  at::Tensor(total).index_copy_(0, numbers.narrow(0, from, to - from), packed.narrow(0, from, to - from));
+  const Share own = share_of(numbers.numel(), region_->rank(), region_->size());
+  at::Tensor(total).index_copy_(0, numbers.narrow(0, own.begin, own.size()),
+                                packed.narrow(0, own.begin, own.size()));
   barrier(await);
 }
 
 void ShmCollectives::sum_into(const at::Tensor& total, const at::Tensor& tensor, const Await& await) {
   const at::Tensor sum = tensor.clone();
   all_reduce(sum, Op::kSum, await);
-  const Slice own = slice_of(size_of(sum), region_->rank(), region_->size());
-  copy_bytes(bytes_of(total) + own.begin, bytes_of(sum) + own.begin, own.bytes);
+  const Share own = slice_of(size_of(sum), region_->rank(), region_->size());
+  copy_bytes(bytes_of(total) + own.begin, bytes_of(sum) + own.begin, own.size());
   barrier(await);
 }
 

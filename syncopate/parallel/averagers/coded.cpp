@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "syncopate/base/rng.h"
+#include "syncopate/base/share.h"
 
 namespace syncopate::parallel {
 namespace {
@@ -65,14 +66,10 @@ class Coded::Exchange : public TwoRounds::Exchange {
   }
 
  private:
-  int64_t begin_of(int rank) const {
-    constexpr int64_t kGrain = 512;  // a whole number of buckets
-    const int64_t grains = (numbers_.numel() + kGrain - 1) / kGrain;
-    return std::min(numbers_.numel(), grains * rank / ranks_ * kGrain);
-  }
-  int64_t size_of(int rank) const { return begin_of(rank + 1) - begin_of(rank); }
+  Share share(int rank) const { return share_of(numbers_.numel(), rank, ranks_, kPackedGrain); }
+  int64_t size_of(int rank) const { return share(rank).size(); }
   at::Tensor part_of(const at::Tensor& flat, int rank) const {
-    return flat.narrow(0, begin_of(rank), size_of(rank));
+    return flat.narrow(0, share(rank).begin, share(rank).size());
   }
   at::Tensor packed_for(int rank) const { return packer_.room(size_of(rank), numbers_.device()); }
   /// Alike on all ranks and in both rounds: random-k's sum then needs no elements that were not sent.

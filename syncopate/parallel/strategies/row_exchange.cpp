@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "syncopate/base/share.h"
+
 namespace syncopate::parallel {
 
 RowExchange::RowExchange(comm::Group& group, const tensor::FlatParams& params,
@@ -56,18 +58,15 @@ void RowExchange::start(Averager& averager) {
 void RowExchange::start_in_common(Averager& averager) {
   const at::Tensor sums = params_.sums.narrow(0, entry_->offset, entry_->size).view({rows_, width_});
   // What the step before has left there is cleared by all ranks together, each a share.
-  const auto share_of = [&](int64_t count) {
-    const int64_t from = count * group_.rank() / group_.size(),
-                  to = count * (group_.rank() + 1) / group_.size();
-    return std::pair(from, to - from);
-  };
+  const auto mine = [&](int64_t count) { return share_of(count, group_.rank(), group_.size()); };
   if (filled_.defined()) {
-    const auto [from, count] = share_of(filled_.numel());
-    const at::Tensor old = filled_.narrow(0, from, count);
+    const Share share = mine(filled_.numel());
+    const at::Tensor old = filled_.narrow(0, share.begin, share.size());
     sums.index_fill_(0, old.masked_select(in_use_.index_select(0, old).eq(0)), 0);
   } else {
-    const auto [from, count] = share_of(rows_);
-    sums.narrow(0, from, count).masked_fill_(in_use_.narrow(0, from, count).eq(0).unsqueeze(1), 0);
+    const Share share = mine(rows_);
+    sums.narrow(0, share.begin, share.size())
+        .masked_fill_(in_use_.narrow(0, share.begin, share.size()).eq(0).unsqueeze(1), 0);
   }
   summed_ = averager.start({table_, entry_->offset, union_, sums, mine_in_use_});
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "syncopate/base/share.h"
+
 namespace syncopate::sim {
 namespace {
 
@@ -42,12 +44,10 @@ FlightPtr Averages::sum(const Piece& piece) {
 }
 
 FlightPtr Averages::coded(const Piece& piece, double bytes, const CodecSpeed& speed, Account account) {
-  constexpr int64_t kGrain = 512;
   const int ranks = workers_.count();
   auto flight = std::make_shared<Flight>(Flight{.piece = piece, .speed = speed, .two_rounds = true});
-  const int64_t grains = (piece.elements + kGrain - 1) / kGrain;
-  const auto begin = [&](int rank) { return std::min(piece.elements, grains * rank / ranks * kGrain); };
-  for (int rank = 0; rank < ranks; ++rank) flight->parts.push_back(begin(rank + 1) - begin(rank));
+  for (int rank = 0; rank < ranks; ++rank)
+    flight->parts.push_back(share_of(piece.elements, rank, ranks, kPackedGrain).size());
   const double whole = static_cast<double>(piece.elements);
   const std::vector<double> parts = part_bytes(flight->parts, bytes);
   Engine& engine = workers_.engine();

@@ -8,7 +8,7 @@
 
 #include "syncopate/lifeline/lifeline.h"
 #include "syncopate/network/topology.h"
-#include "syncopate/run/probe_roll.h"
+#include "syncopate/run/probe/probe_roll.h"
 
 namespace syncopate::run {
 

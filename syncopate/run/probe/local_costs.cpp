@@ -1,4 +1,4 @@
-#include "syncopate/run/local_costs.h"
+#include "syncopate/run/probe/local_costs.h"
 
 #include <ATen/ATen.h>
 

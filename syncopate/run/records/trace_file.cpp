@@ -1,4 +1,4 @@
-#include "syncopate/run/trace_file.h"
+#include "syncopate/run/records/trace_file.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

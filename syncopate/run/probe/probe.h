@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "syncopate/base/progress.h"
-#include "syncopate/run/link_probe.h"
+#include "syncopate/run/probe/link_probe.h"
 #include "syncopate/run/world.h"
 #include "syncopate/sim/profile.h"
 #include "syncopate/spec/run_spec.h"

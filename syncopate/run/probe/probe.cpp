@@ -1,4 +1,4 @@
-#include "syncopate/run/probe.h"
+#include "syncopate/run/probe/probe.h"
 
 #include <unistd.h>
 
@@ -14,9 +14,9 @@
 #include "syncopate/emulation/lab.h"
 #include "syncopate/run/claims.h"
 #include "syncopate/run/compute.h"
-#include "syncopate/run/local_costs.h"
 #include "syncopate/run/placement.h"
-#include "syncopate/run/step_probe.h"
+#include "syncopate/run/probe/local_costs.h"
+#include "syncopate/run/probe/step_probe.h"
 #include "syncopate/run/worker.h"
 
 namespace syncopate::run {

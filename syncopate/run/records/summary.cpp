@@ -1,4 +1,4 @@
-#include "syncopate/run/summary.h"
+#include "syncopate/run/records/summary.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "syncopate/base/text.h"
 #include "syncopate/record/run_folder.h"
-#include "syncopate/run/stage_records.h"
+#include "syncopate/run/records/stage_records.h"
 
 namespace syncopate::run {
 

@@ -10,7 +10,7 @@
 #include "syncopate/record/lines.h"
 #include "syncopate/record/record.h"
 #include "syncopate/record/run_folder.h"
-#include "syncopate/run/usage.h"
+#include "syncopate/run/records/usage.h"
 #include "syncopate/spec/fault.h"
 #include "syncopate/train/listener.h"
 

@@ -1,4 +1,4 @@
-#include "syncopate/run/probe_roll.h"
+#include "syncopate/run/probe/probe_roll.h"
 
 #include <fmt/format.h>
 

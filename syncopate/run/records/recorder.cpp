@@ -1,4 +1,4 @@
-#include "syncopate/run/recorder.h"
+#include "syncopate/run/records/recorder.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "syncopate/run/usage.h"
+#include "syncopate/run/records/usage.h"
 
 #include <unistd.h>
 

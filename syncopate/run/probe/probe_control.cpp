@@ -1,4 +1,4 @@
-#include "syncopate/run/probe_control.h"
+#include "syncopate/run/probe/probe_control.h"
 
 #include <sys/socket.h>
 

@@ -1,4 +1,4 @@
-#include "syncopate/run/settling.h"
+#include "syncopate/run/probe/settling.h"
 
 #include <algorithm>
 #include <cstddef>

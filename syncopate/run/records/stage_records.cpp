@@ -1,4 +1,4 @@
-#include "syncopate/run/stage_records.h"
+#include "syncopate/run/records/stage_records.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "syncopate/run/step_probe.h"
+#include "syncopate/run/probe/step_probe.h"
 
 #include <ATen/ATen.h>
 #include <malloc.h>
@@ -18,9 +18,9 @@
 #include "syncopate/parallel/strategies/row_exchange.h"
 #include "syncopate/run/assemble.h"
 #include "syncopate/run/device.h"
-#include "syncopate/run/local_costs.h"
-#include "syncopate/run/recorder.h"
-#include "syncopate/run/usage.h"
+#include "syncopate/run/probe/local_costs.h"
+#include "syncopate/run/records/recorder.h"
+#include "syncopate/run/records/usage.h"
 #include "syncopate/spec/strategies.h"
 #include "syncopate/tasks/setup.h"
 

@@ -1,4 +1,4 @@
-#include "syncopate/run/link_probe.h"
+#include "syncopate/run/probe/link_probe.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -22,8 +22,8 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/lifeline/proof.h"
-#include "syncopate/run/probe_control.h"
-#include "syncopate/run/settling.h"
+#include "syncopate/run/probe/probe_control.h"
+#include "syncopate/run/probe/settling.h"
 
 namespace syncopate::run {
 namespace {

@@ -12,7 +12,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/gpus.h"
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/nn/gpt/gpt.h"
 #include "syncopate/nn/layers/initialize.h"

@@ -19,7 +19,7 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/nn/layers/initialize.h"
 #include "syncopate/nn/layers/product.h"

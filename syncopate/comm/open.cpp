@@ -8,13 +8,13 @@
 #include "syncopate/base/error.h"
 #include "syncopate/comm/gloo/agent_store.h"
 #include "syncopate/comm/gloo/gloo.h"
-#include "syncopate/comm/hosts.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/machine.h"
 #include "syncopate/comm/mpi.h"
 #include "syncopate/comm/nccl.h"
 #include "syncopate/comm/shm/shm.h"
 #include "syncopate/comm/staged.h"
+#include "syncopate/comm/together/hosts.h"
+#include "syncopate/comm/together/machine.h"
 #include "syncopate/comm/two_level/two_level.h"
 
 namespace syncopate::comm {

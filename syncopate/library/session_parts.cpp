@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/agree.h"
+#include "syncopate/comm/together/agree.h"
 #include "syncopate/optim/remote_optimizer.h"
 #include "syncopate/run/device.h"
 #include "syncopate/spec/strategies.h"

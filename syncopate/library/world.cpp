@@ -2,7 +2,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/gpus.h"
-#include "syncopate/comm/machine.h"
+#include "syncopate/comm/together/machine.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/world.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/comm/open.h"
 
 namespace syncopate {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/data/loader.h"
 #include "syncopate/nn/stage_model.h"
 #include "syncopate/optim/loss_scale.h"

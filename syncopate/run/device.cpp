@@ -14,7 +14,7 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/nn/kernels/kernels.h"
 #include "syncopate/nn/layers/product.h"
 #include "syncopate/run/compute.h"

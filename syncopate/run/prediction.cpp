@@ -8,7 +8,7 @@
 
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/gather_text.h"
+#include "syncopate/comm/together/gather_text.h"
 #include "syncopate/sim/predict.h"
 #include "syncopate/spec/strategies.h"
 

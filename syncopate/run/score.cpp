@@ -7,7 +7,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/machine.h"
+#include "syncopate/comm/together/machine.h"
 #include "syncopate/nn/stage_model.h"
 #include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/parallel/pipeline/cut.h"

@@ -9,7 +9,7 @@
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/parallel/pipeline/cut.h"
 #include "syncopate/train/checkpoint_parts.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/data/dataset.h"
 #include "syncopate/nn/model.h"
 #include "syncopate/nn/stage_model.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 #include "syncopate/corpora/images/cifar10.h"
 #include "syncopate/corpora/images/idx.h"
 #include "syncopate/data/image_dataset.h"

@@ -7,7 +7,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/data/causal_dataset.h"
 #include "syncopate/nn/gpt/generate.h"
 #include "syncopate/nn/gpt/gpt_folder.h"

@@ -5,7 +5,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/nn/model_folder.h"
 #include "syncopate/text/tokenizer_json.h"
 #include "syncopate/text/vocabulary.h"

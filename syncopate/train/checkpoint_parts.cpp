@@ -9,7 +9,7 @@
 #include <set>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/train/checkpoint.h"
 
 namespace syncopate::train {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/data/loader.h"
 #include "syncopate/optim/schedule.h"
 #include "syncopate/parallel/engine.h"

@@ -1,4 +1,4 @@
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <fstream>
 
 #include "syncopate/base/clock.h"
-#include "syncopate/comm/completion.h"
-#include "syncopate/comm/flights.h"
+#include "syncopate/comm/metering/flights.h"
+#include "syncopate/comm/operations/completion.h"
 #include "tests/contract/ranks.h"
 #include "tests/support/child.h"
 #include "tests/support/support.h"

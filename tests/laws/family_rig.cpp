@@ -5,7 +5,7 @@
 
 #include <mutex>
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/parallel/engines/engine_around.h"
 #include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/run/assemble.h"

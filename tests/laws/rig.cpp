@@ -9,7 +9,7 @@
 #include "syncopate/base/hash.h"
 #include "syncopate/base/rng.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/data/sampler.h"
 #include "syncopate/nn/bert/bert_heads.h"
 #include "syncopate/parallel/engines/engine_around.h"

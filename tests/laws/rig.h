@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/data/dataset.h"
 #include "syncopate/parallel/strategy.h"
 #include "syncopate/record/record.h"

@@ -10,7 +10,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/parallel/averagers/all_reduce.h"
 #include "syncopate/parallel/averagers/low_rank.h"
 #include "syncopate/parallel/strategies/every_step.h"

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/parallel/averagers/all_reduce.h"
 #include "syncopate/parallel/server/shard_server.h"
 #include "syncopate/parallel/strategies/every_step.h"

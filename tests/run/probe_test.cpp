@@ -7,7 +7,7 @@
 #include <set>
 
 #include "syncopate/base/process.h"
-#include "syncopate/comm/machine.h"
+#include "syncopate/comm/together/machine.h"
 #include "syncopate/lifeline/server.h"
 #include "syncopate/run/placement.h"
 #include "syncopate/run/probe/link_probe.h"

@@ -8,13 +8,13 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/connect_aside.h"
 #include "syncopate/comm/gloo/store.h"
 #include "syncopate/comm/gloo/work.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/members.h"
-#include "syncopate/comm/own.h"
-#include "syncopate/comm/reduce_type.h"
+#include "syncopate/comm/operations/connect_aside.h"
+#include "syncopate/comm/operations/own.h"
+#include "syncopate/comm/operations/reduce_type.h"
+#include "syncopate/comm/together/members.h"
 
 namespace syncopate::comm {
 namespace {

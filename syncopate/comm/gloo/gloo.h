@@ -5,7 +5,7 @@
 #include <string>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/comm/waits.h"
+#include "syncopate/comm/operations/waits.h"
 
 namespace syncopate::comm {
 

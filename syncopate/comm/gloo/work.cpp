@@ -3,7 +3,7 @@
 #include <atomic>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "syncopate/comm/completion.h"
+#include "syncopate/comm/operations/completion.h"
 
 namespace syncopate::comm {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
+#include "syncopate/comm/operations/waits.h"
 #include "syncopate/comm/pending.h"
-#include "syncopate/comm/waits.h"
 
 namespace c10d {
 class Work;

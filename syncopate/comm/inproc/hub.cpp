@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/completion.h"
 #include "syncopate/comm/group.h"
+#include "syncopate/comm/operations/completion.h"
 #include "syncopate/gpu/graph.h"
 #include "syncopate/gpu/shared.h"
 

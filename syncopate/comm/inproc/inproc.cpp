@@ -4,9 +4,9 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc/hub.h"
-#include "syncopate/comm/own.h"
-#include "syncopate/comm/reduce_in_order.h"
-#include "syncopate/comm/reduce_type.h"
+#include "syncopate/comm/operations/own.h"
+#include "syncopate/comm/operations/reduce_in_order.h"
+#include "syncopate/comm/operations/reduce_type.h"
 
 namespace syncopate::comm {
 namespace {

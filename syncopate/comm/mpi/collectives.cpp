@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "syncopate/base/share.h"
-#include "syncopate/comm/reduce_in_order.h"
+#include "syncopate/comm/operations/reduce_in_order.h"
 
 namespace syncopate::comm {
 namespace {

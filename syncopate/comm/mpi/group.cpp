@@ -8,15 +8,15 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/job_queue.h"
-#include "syncopate/comm/members.h"
 #include "syncopate/comm/mpi.h"
 #include "syncopate/comm/mpi/collectives.h"
 #include "syncopate/comm/mpi/link.h"
 #include "syncopate/comm/mpi/post.h"
 #include "syncopate/comm/mpi/state.h"
-#include "syncopate/comm/own.h"
-#include "syncopate/comm/queued.h"
+#include "syncopate/comm/operations/job_queue.h"
+#include "syncopate/comm/operations/own.h"
+#include "syncopate/comm/operations/queued.h"
+#include "syncopate/comm/together/members.h"
 
 namespace syncopate::comm {
 namespace {

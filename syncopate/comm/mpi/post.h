@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "syncopate/comm/completion.h"
 #include "syncopate/comm/mpi/link.h"
+#include "syncopate/comm/operations/completion.h"
 
 namespace syncopate::comm {
 

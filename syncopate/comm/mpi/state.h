@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "syncopate/comm/mpi/link.h"
-#include "syncopate/comm/waits.h"
+#include "syncopate/comm/operations/waits.h"
 
 namespace syncopate::comm {
 

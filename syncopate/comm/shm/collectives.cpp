@@ -5,7 +5,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/share.h"
-#include "syncopate/comm/reduce_in_order.h"
+#include "syncopate/comm/operations/reduce_in_order.h"
 
 namespace syncopate::comm {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/comm/shm/region.h"
 #include "syncopate/comm/shm/windows.h"
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "syncopate/comm/operations/waits.h"
 #include "syncopate/comm/shm/bell.h"
 #include "syncopate/comm/shm/memory_file.h"
-#include "syncopate/comm/waits.h"
 
 namespace syncopate::comm {
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/broadcast_text.h"
-#include "syncopate/comm/machine.h"
 #include "syncopate/comm/shm/memory_file.h"
+#include "syncopate/comm/together/broadcast_text.h"
+#include "syncopate/comm/together/machine.h"
 
 namespace syncopate::comm {
 void require_one_machine(Group& group) {

@@ -8,15 +8,15 @@
 #include <thread>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/completion.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/job_queue.h"
-#include "syncopate/comm/members.h"
-#include "syncopate/comm/own.h"
-#include "syncopate/comm/queued.h"
+#include "syncopate/comm/operations/completion.h"
+#include "syncopate/comm/operations/job_queue.h"
+#include "syncopate/comm/operations/own.h"
+#include "syncopate/comm/operations/queued.h"
+#include "syncopate/comm/operations/waits.h"
 #include "syncopate/comm/shm/collectives.h"
 #include "syncopate/comm/shm/post.h"
-#include "syncopate/comm/waits.h"
+#include "syncopate/comm/together/members.h"
 
 namespace syncopate::comm {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "syncopate/comm/group.h"
+#include "syncopate/comm/operations/waits.h"
 #include "syncopate/comm/shm/region.h"
-#include "syncopate/comm/waits.h"
 
 namespace syncopate::comm {
 

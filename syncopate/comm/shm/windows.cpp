@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/broadcast_text.h"
 #include "syncopate/comm/shm/memory_file.h"
+#include "syncopate/comm/together/broadcast_text.h"
 
 namespace syncopate::comm {
 namespace {

@@ -7,14 +7,14 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/comm/gloo/gloo.h"
-#include "syncopate/comm/hosts.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/job_queue.h"
-#include "syncopate/comm/members.h"
-#include "syncopate/comm/own.h"
-#include "syncopate/comm/queued.h"
-#include "syncopate/comm/reduce_type.h"
+#include "syncopate/comm/operations/job_queue.h"
+#include "syncopate/comm/operations/own.h"
+#include "syncopate/comm/operations/queued.h"
+#include "syncopate/comm/operations/reduce_type.h"
 #include "syncopate/comm/shm/shm.h"
+#include "syncopate/comm/together/hosts.h"
+#include "syncopate/comm/together/members.h"
 
 namespace syncopate::comm {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/comm/waits.h"
+#include "syncopate/comm/operations/waits.h"
 
 namespace syncopate::comm {
 

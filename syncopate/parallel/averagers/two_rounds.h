@@ -3,7 +3,7 @@
 #include <deque>
 #include <memory>
 
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 #include "syncopate/comm/pending.h"
 
 namespace syncopate::parallel {

@@ -10,7 +10,7 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/rng.h"
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 #include "syncopate/parallel/engines/block_chain.h"
 
 namespace syncopate::parallel {

@@ -2,7 +2,7 @@
 #include <exception>
 #include <thread>
 
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/parallel/server/shard_server.h"
 
 namespace syncopate::parallel {

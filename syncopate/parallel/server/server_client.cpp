@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/broadcast_text.h"
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
+#include "syncopate/comm/together/broadcast_text.h"
 #include "syncopate/parallel/server/gradient_runs.h"
 #include "syncopate/parallel/strategy.h"
 

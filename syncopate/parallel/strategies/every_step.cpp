@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 #include "syncopate/parallel/shared_update.h"
 
 namespace syncopate::parallel {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 
 namespace syncopate::parallel {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 #include "syncopate/optim/clip.h"
 #include "syncopate/optim/pass.h"
 

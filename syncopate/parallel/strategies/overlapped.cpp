@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/completion.h"
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
+#include "syncopate/comm/operations/completion.h"
 #include "syncopate/parallel/shared_update.h"
 
 namespace syncopate::parallel {

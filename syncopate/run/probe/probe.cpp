@@ -10,7 +10,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/process.h"
 #include "syncopate/base/text.h"
-#include "syncopate/comm/machine.h"
+#include "syncopate/comm/together/machine.h"
 #include "syncopate/emulation/lab.h"
 #include "syncopate/run/claims.h"
 #include "syncopate/run/compute.h"

@@ -13,7 +13,7 @@
 #include "syncopate/base/clock.h"
 #include "syncopate/base/error.h"
 #include "syncopate/comm/inproc/inproc.h"
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/parallel/strategies/every_step.h"
 #include "syncopate/parallel/strategies/row_exchange.h"
 #include "syncopate/run/assemble.h"

@@ -1,6 +1,6 @@
 #include "syncopate/run/records/outcome.h"
 
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 
 namespace syncopate::run {
 

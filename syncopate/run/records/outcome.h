@@ -1,6 +1,6 @@
 #pragma once
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/record/record.h"
 
 // Parts of the record of a run that is done.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "syncopate/comm/machine.h"
+#include "syncopate/comm/together/machine.h"
 
 namespace syncopate::run {
 namespace {

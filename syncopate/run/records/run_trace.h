@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/parallel/mesh.h"
 #include "syncopate/parallel/trace.h"
 #include "syncopate/run/records/trace_file.h"

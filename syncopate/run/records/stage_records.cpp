@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "syncopate/comm/gather_text.h"
+#include "syncopate/comm/together/gather_text.h"
 #include "syncopate/parallel/pipeline/cut.h"
 #include "syncopate/record/stages.h"
 

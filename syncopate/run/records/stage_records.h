@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 #include "syncopate/parallel/engines/pipeline_engine.h"
 #include "syncopate/record/record.h"
 #include "syncopate/spec/run_spec.h"

@@ -13,7 +13,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/hash.h"
-#include "syncopate/comm/gather_text.h"
+#include "syncopate/comm/together/gather_text.h"
 
 namespace syncopate::run {
 namespace {

@@ -1,4 +1,4 @@
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 
 #include <array>
 #include <cstddef>

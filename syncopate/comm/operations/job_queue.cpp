@@ -1,4 +1,4 @@
-#include "syncopate/comm/job_queue.h"
+#include "syncopate/comm/operations/job_queue.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "syncopate/comm/reduce_in_order.h"
+#include "syncopate/comm/operations/reduce_in_order.h"
 
 #include <ATen/ATen.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "syncopate/comm/reduce_type.h"
+#include "syncopate/comm/operations/reduce_type.h"
 
 namespace syncopate::comm {
 namespace {

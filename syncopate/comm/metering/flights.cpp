@@ -1,4 +1,4 @@
-#include "syncopate/comm/flights.h"
+#include "syncopate/comm/metering/flights.h"
 
 #include <algorithm>
 

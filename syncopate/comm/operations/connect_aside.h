@@ -10,7 +10,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/comm/group.h"
-#include "syncopate/comm/waits.h"
+#include "syncopate/comm/operations/waits.h"
 
 namespace syncopate::comm {
 

@@ -1,6 +1,6 @@
-#include "syncopate/comm/queued.h"
+#include "syncopate/comm/operations/queued.h"
 
-#include "syncopate/comm/completion.h"
+#include "syncopate/comm/operations/completion.h"
 
 namespace syncopate::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "syncopate/comm/gather_text.h"
+#include "syncopate/comm/together/gather_text.h"
 
 #include <ATen/ATen.h>
 

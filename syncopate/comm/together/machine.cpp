@@ -1,4 +1,4 @@
-#include "syncopate/comm/machine.h"
+#include "syncopate/comm/together/machine.h"
 
 #include <ATen/ATen.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "syncopate/comm/completion.h"
+#include "syncopate/comm/operations/completion.h"
 
 #include <utility>
 

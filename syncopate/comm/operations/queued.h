@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "syncopate/comm/job_queue.h"
+#include "syncopate/comm/operations/job_queue.h"
+#include "syncopate/comm/operations/waits.h"
 #include "syncopate/comm/pending.h"
-#include "syncopate/comm/waits.h"
 
 namespace syncopate::comm {
 

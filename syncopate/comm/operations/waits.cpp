@@ -1,4 +1,4 @@
-#include "syncopate/comm/waits.h"
+#include "syncopate/comm/operations/waits.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "syncopate/comm/group.h"
-#include "syncopate/comm/payload.h"
+#include "syncopate/comm/metering/payload.h"
 
 namespace syncopate::comm {
 

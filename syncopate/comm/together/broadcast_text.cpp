@@ -1,4 +1,4 @@
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 
 #include <ATen/ATen.h>
 

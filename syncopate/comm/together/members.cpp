@@ -1,4 +1,4 @@
-#include "syncopate/comm/members.h"
+#include "syncopate/comm/together/members.h"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "syncopate/comm/hosts.h"
+#include "syncopate/comm/together/hosts.h"
 
 #include <map>
 

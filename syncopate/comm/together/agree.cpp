@@ -1,4 +1,4 @@
-#include "syncopate/comm/agree.h"
+#include "syncopate/comm/together/agree.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/broadcast_text.h"
+#include "syncopate/comm/together/broadcast_text.h"
 
 namespace syncopate::comm {
 namespace {

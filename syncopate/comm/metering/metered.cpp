@@ -1,4 +1,4 @@
-#include "syncopate/comm/metered.h"
+#include "syncopate/comm/metering/metered.h"
 
 #include <ATen/ATen.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/comm/completion.h"
-#include "syncopate/comm/flights.h"
-#include "syncopate/comm/reduce_type.h"
+#include "syncopate/comm/metering/flights.h"
+#include "syncopate/comm/operations/completion.h"
+#include "syncopate/comm/operations/reduce_type.h"
 
 namespace syncopate::comm {
 namespace {

@@ -40,7 +40,7 @@ RESUMED_STEPS = 600
 FAULTS = [(rank, phase, kind) for kind in ("kill", "stop", "leave") for rank, phase in
           ((0, "forward"), (1, "backward"), (0, "exchange"), (2, "exchange"), (2, "evaluation"), (1, "checkpoint"))]
 SAID = {"kill": r"syncopate: rank {rank} died during {phase} of step 4", "stop": r"note: rank {rank} has not answered .* {phase} of step 4",
-        "leave": r"syncopate: .*rank {rank} has left"}
+        "leave": r"syncopate: .*rank {rank} left while"}
 TIMEOUT_S = 6  # of the run's own: what is stopped is given up after it
 
 

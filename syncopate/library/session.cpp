@@ -11,6 +11,7 @@
 #include "syncopate/library/session_parts.h"
 #include "syncopate/nn/module_model.h"
 #include "syncopate/parallel/server/shard_server.h"
+#include "syncopate/run/device.h"
 #include "syncopate/train/replica_parts.h"
 
 namespace syncopate {
@@ -125,6 +126,7 @@ double Session::step(const tensor::Loss& loss, double lr) {
 double Session::make_step(std::span<const tensor::Batch> micro, double lr) {
   SessionParts& p = parts();
   const SessionEngine::Offer offer(p.engine);  // a loss that was given is for this step alone
+  run::make_current(p.replica.params.values.device());  // of this thread, which may be another one
   if (const auto stray = p.params.strayed()) {
     throw ConfigError(
         "the parameter {} or its gradient was moved since the session began; leave zero_grad() and to() to "

@@ -48,8 +48,11 @@ parallel::CompressionOptions compression_options(const SessionOptions& options) 
 }
 
 c10::Device device_of(const SessionOptions& options, const World& world) {
-  if (const auto* device = std::get_if<c10::Device>(&options.device)) return *device;
-  return run::parse_device(std::get<std::string>(options.device), world.local_rank());
+  const auto* device = std::get_if<c10::Device>(&options.device);
+  if (device != nullptr && (device->has_index() || !device->is_cuda())) return *device;
+  // torch::kCUDA is any GPU, as "cuda" is.
+  const std::string name = device != nullptr ? "cuda" : std::get<std::string>(options.device);
+  return run::parse_device(name, world.local_rank());
 }
 
 tensor::Precision precision_of(const SessionOptions& options) {
@@ -256,7 +259,9 @@ void require_agreement(const nn::Model& model, const SessionOptions& options, Wo
     problem = error.what();
   }
   comm::agree(world.group(), mine, problem);
-  if (servers_of(options) == 0) world.compute_on(device);  // servers have no part of a GPU
+  const int servers = servers_of(options);
+  if (servers == 0) world.compute_on(device);  // servers have no part of a GPU
+  if (world.rank() < world.size() - servers) run::make_current(device);
 }
 
 nlohmann::ordered_json named_options(const SessionOptions& options) {

@@ -1,7 +1,10 @@
 #include "syncopate/library/world.h"
 
+#include <fmt/format.h>
+
 #include "syncopate/base/error.h"
 #include "syncopate/comm/gpus.h"
+#include "syncopate/comm/together/agree.h"
 #include "syncopate/comm/together/machine.h"
 #include "syncopate/run/compute.h"
 #include "syncopate/run/world.h"
@@ -25,6 +28,15 @@ World::World(comm::Membership membership, std::string backend, std::chrono::mill
 
 void World::compute_on(c10::Device device) {
   if (!membership_.lifeline) return;  // threads of one process hand tensors over as they are
+  if (gpu_) {
+    const bool another = device.is_cuda() && device != *gpu_;
+    comm::agree(*group_, fmt::format("a model on a {}", device.is_cuda() ? "GPU" : "CPU"),
+                another ? fmt::format("a session of this process uses {} and another one {}; give both the same "
+                                      "device",
+                                      gpu_->str(), device.str())
+                        : std::string());
+    return;
+  }
   group_->change([&](std::unique_ptr<comm::Group>& inner) {
     membership_.group.swap(inner);
     try {
@@ -35,6 +47,8 @@ void World::compute_on(c10::Device device) {
     }
     membership_.group.swap(inner);
   });
+  const std::string& now = membership_.backend;
+  if (now == "nccl" || now == comm::kOneGpuBackend) gpu_ = device;
 }
 
 void World::leave() {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "syncopate/base/error.h"
@@ -23,7 +24,7 @@ class World {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Among the ranks of this machine: the number of its GPU, where it has several.
+  /// Among the ranks of this machine. Where that has several GPUs, they take turns in this order.
   int local_rank() const { return local_rank_; }
   comm::Metered& group() { return *group_; }
 
@@ -31,7 +32,7 @@ class World {
   void status(int64_t step, const std::string& phase) { membership_.status(step, phase); }
   /// This rank's tensors are on that device from here on: where all are on GPUs, they no longer travel
   /// through the host where they need not. Collective; a Session calls it. Throws ConfigError, on every rank,
-  /// where some are on GPUs and others on CPUs.
+  /// where some are on GPUs and others on CPUs, or on another GPU than before.
   void compute_on(c10::Device device);
   /// A clean end: the last call. Who goes without it has died, to the others. See Session::leave.
   void leave();
@@ -43,6 +44,7 @@ class World {
   std::unique_ptr<comm::Metered> group_;
   std::string backend_ = "auto";
   std::chrono::milliseconds timeout_{};
+  std::optional<c10::Device> gpu_;  ///< whose memory ranks exchange in, once a session has said so
   int rank_, size_, local_rank_;
 };
 

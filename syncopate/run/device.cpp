@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -102,6 +103,10 @@ c10::Device parse_device(const std::string& name, int local_rank) {
   at::globalContext().setSDPUseCuDNN(false);
 #endif
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(*index)};
+}
+
+void make_current(c10::Device device) {
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
 bool share_a_gpu(const std::string& device, int workers) {

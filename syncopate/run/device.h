@@ -19,6 +19,8 @@ std::optional<int64_t> gpu_number(const std::string& name, int local_rank, int64
 /// "cpu", "cuda:1", or "cuda": of several GPUs the one that is `local_rank`'s, in turn. Throws ConfigError
 /// for anything else, and where this machine or this libtorch has no such device.
 c10::Device parse_device(const std::string& name, int local_rank = 0);
+/// What this thread launches goes to that GPU from here on, and not to the first; nothing for a CPU.
+void make_current(c10::Device device);
 /// Whether some of this machine's `workers` compute on the same GPU.
 bool share_a_gpu(const std::string& device, int workers);
 

@@ -102,8 +102,7 @@ TEST_F(Backends, MpiNamesTheRankThatFailed) {
     const std::string sentence = fault == "kill" ? "syncopate: rank 1 died during exchange of step 4"
                                                  : "syncopate: rank 1 did not answer for 6";
     EXPECT_NE(result.err.find(sentence), std::string::npos) << result.err;
-    const size_t warning =
-        result.err.find("note: rank 1 has not answered for 2 s during exchange of step 4");
+    const size_t warning = result.err.find("note: rank 1 has not answered for 2 s during exchange of step 4");
     EXPECT_EQ(warning < result.err.find(sentence), fault == "stop") << result.err;
     EXPECT_TRUE(processes_with(folder_.path().string()).empty());
   }
@@ -160,7 +159,7 @@ TEST_F(Backends, TwoLevelsNeedSeveralHosts) {
 
 // It says goodbye properly, in the middle of what the others do with it.
 TEST_F(Backends, AWorkerThatLeavesTooEarlyIsNoticedBeforeTheDeadline) {
-  const Words leaving{"--steps", "100000", "--timeout", "30", "--set", "comm.fault=1:4:exchange:leave"};
+  const Words leaving{"--steps", "100000", "--timeout", "120", "--set", "comm.fault=1:4:exchange:leave"};
   for (const std::string backend : {"shm", "gloo", "mpi"}) {
     if (backend == "mpi" && without_mpi()) continue;
     const Words words = command(backend, joined({"--backend", backend}, leaving));
@@ -168,10 +167,10 @@ TEST_F(Backends, AWorkerThatLeavesTooEarlyIsNoticedBeforeTheDeadline) {
     const CommandResult result =
         run_command(backend == "mpi" ? under_mpirun(3, words) : joined(words, {"--workers", "3"}));
     EXPECT_NE(result.exit_code, 0);
-    EXPECT_NE(result.err.find("lost its connection to another rank in "), std::string::npos) << result.err;
-    EXPECT_EQ(result.err.find("rank 1 has left the group") != std::string::npos, backend != "gloo")
-        << "Gloo knows of a connection alone: " << result.err;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "before the deadline";
+    const std::string sentence =  // Gloo knows of a connection alone
+        backend == "gloo" ? "lost its connection to another rank in " : ": rank 1 left while rank ";
+    EXPECT_NE(result.err.find(sentence), std::string::npos) << result.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << "before the deadline";
   }
 }
 

@@ -29,10 +29,13 @@ class MpiLetter : public Pending::Work {
       : state_(std::move(state)), operation_(operation), letter_(std::move(letter)) {}
 
   void wait() override {
-    state_->waits->dying([&] {
-      Wait wait(*state_->waits, operation_);
-      state_->until([&] { return letter_->look(); }, [&] { return letter_->awaited(); }, operation_, &wait);
-      if (!letter_->error.empty()) throw CommError("{}", letter_->error);
+    Waits& waits = *state_->waits;
+    waits.awaited([&] {
+      waits.dying([&] {
+        Wait wait(waits, operation_);
+        state_->until([&] { return letter_->look(); }, [&] { return letter_->awaited(); }, operation_, &wait);
+        if (!letter_->error.empty()) throw CommError("{}", letter_->error);
+      });
     });
     note_end(letter_->ended);
   }

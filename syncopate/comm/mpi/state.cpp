@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -35,7 +36,9 @@ class Looks {
   Clock::time_point until_;
 };
 
-std::string farewell_of(int process) { return fmt::format("mpi/left/{}", process); }
+constexpr const char* kFarewell = "mpi/left";  ///< somebody has left
+
+std::string farewell_of(int process) { return fmt::format("{}/{}", kFarewell, process); }
 
 /// Whether a rank that is waited for has left. What it sent before may still be on its way for a moment.
 class Farewells {
@@ -44,11 +47,13 @@ class Farewells {
 
   /// Who has left and will not come; none: kAnyRank. Asks now and then.
   int missing(const std::function<std::vector<int>()>& awaited) {
-    constexpr milliseconds kOnItsWay(1000);
+    constexpr milliseconds kOnItsWay(1500);
     const Clock::time_point now = Clock::now();
     if (now < next_) return kAnyRank;
     next_ = now + kPause;
-    for (const int rank : awaited()) {
+    if (since_.empty() && !lifeline_.exist({kFarewell})) return kAnyRank;
+    const std::vector<int> ranks = awaited();
+    for (const int rank : std::set<int>(ranks.begin(), ranks.end())) {
       if (const auto known = since_.find(rank); known != since_.end()) {
         if (now - known->second >= kOnItsWay) return rank;
       } else if (lifeline_.exist({farewell_of(link_.process(rank))})) {
@@ -68,7 +73,10 @@ class Farewells {
 
 }  // namespace
 
-void say_farewell(lifeline::Lifeline& lifeline, int process) { lifeline.set(farewell_of(process), ""); }
+void say_farewell(lifeline::Lifeline& lifeline, int process) {
+  lifeline.set(farewell_of(process), "");
+  lifeline.set(kFarewell, "");
+}
 
 void MpiState::until(const std::function<bool()>& done, const std::function<std::vector<int>()>& awaited,
                      const char* operation, Wait* wait) const {
@@ -82,9 +90,10 @@ void MpiState::until(const std::function<bool()>& done, const std::function<std:
       if (closed.load()) throw CommError("the group was destroyed while it was used");
       looks.rest();
     } while (Clock::now() < until);
-    if (const int gone = farewells.missing(awaited); gone != kAnyRank && !done())
-      waits->lost(operation, fmt::format("rank {} has left the group", gone));
-    return false;
+    const int gone = farewells.missing(awaited);
+    if (gone == kAnyRank) return false;
+    if (done()) return true;
+    waits->deserted(operation, link->process(gone), milliseconds(0));  // who fails says no farewell
   };
   if (wait != nullptr) return wait->until(look);
   do {

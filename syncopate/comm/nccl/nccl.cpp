@@ -169,6 +169,11 @@ class NcclGroup : public Group {
   Pending receive(at::Tensor into, int from, int tag) override { return inner_->receive(into, from, tag); }
   void barrier() override { inner_->barrier(); }
   at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
+  at::Tensor common(int64_t count, at::ScalarType type) override { return inner_->common(count, type); }
+  Pending sum_into(at::Tensor total, at::Tensor mine) override { return inner_->sum_into(total, mine); }
+  Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override {
+    return inner_->sum_rows_into(total, mine, in_use, numbers);
+  }
 
   std::unique_ptr<Group> split(int color, int key) override {
     const std::vector<int> ranks = members(*inner_, color, key);

@@ -80,6 +80,11 @@ class OneGpu : public Group {
   Pending receive(at::Tensor into, int from, int tag) override { return inner_->receive(into, from, tag); }
   void barrier() override { inner_->barrier(); }
   at::Tensor room(int64_t count, at::ScalarType type) override { return inner_->room(count, type); }
+  at::Tensor common(int64_t count, at::ScalarType type) override { return inner_->common(count, type); }
+  Pending sum_into(at::Tensor total, at::Tensor mine) override { return inner_->sum_into(total, mine); }
+  Pending sum_rows_into(at::Tensor total, at::Tensor mine, at::Tensor in_use, at::Tensor numbers) override {
+    return inner_->sum_rows_into(total, mine, in_use, numbers);
+  }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
   std::unique_ptr<Group> split(int color, int key) override {
     return std::make_unique<OneGpu>(inner_->split(color, key));

@@ -14,9 +14,11 @@ class QueuedOperation : public Pending::Work {
       : waits_(std::move(waits)), queue_(std::move(queue)), operation_(operation), job_(std::move(job)) {}
 
   void wait() override {
-    // Most of the time it is done in this thread, and the waiting is in there.
-    if (!queue_->wait(*job_, milliseconds(1)))
-      waits_->wait(operation_, [&](milliseconds slice) { return queue_->wait(*job_, slice); });
+    waits_->awaited([&] {
+      // Most of the time it is done in this thread, and the waiting is in there.
+      if (!queue_->wait(*job_, milliseconds(1)))
+        waits_->wait(operation_, [&](milliseconds slice) { return queue_->wait(*job_, slice); });
+    });
     note_end(job_->ended);
   }
 

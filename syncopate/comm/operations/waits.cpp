@@ -19,13 +19,13 @@ constexpr milliseconds kGrace(1000);
 
 bool Waits::dead() const {
   const std::lock_guard lock(mutex_);
-  return !failure_.empty() || lifeline_->failure().has_value();
+  return !end_.sentence.empty() || lifeline_->failure().has_value();
 }
 
 void Waits::check() const {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) throw CommError("{}", failure_);
+    end_.raise();
   }
   lifeline_->check();
 }
@@ -40,7 +40,8 @@ void Wait::until(const Waits::Poll& poll) {
     try {
       done = poll(std::clamp(waits_.timeout() - waited(), milliseconds(1), kSlice));
     } catch (const CommError& error) {
-      waits_.give_up(error.what());
+      waits_.die_of(error);
+      throw;
     } catch (const std::exception& error) {
       waits_.broken(operation_, first_line(error.what()));
     }
@@ -71,14 +72,14 @@ void Waits::wait_whole(const char* operation, const std::function<bool(milliseco
     complaint = first_line(error.what());
   }
   lifeline_->unlisten(id);
-  std::string ended;
+  End end;
   {
     const std::lock_guard lock(mutex_);
     aborts_.erase(mine);
-    ended = failure_;
+    end = end_;
   }
   if (done) return;
-  if (!ended.empty()) throw CommError("{}", ended);
+  end.raise();
   if (!complaint.empty() && Clock::now() - start >= timeout_) out_of_time(operation);
   broken(operation, complaint);
 }
@@ -91,20 +92,45 @@ void Waits::out_of_time(const char* operation) {
 
 void Waits::broken(const char* operation, const std::string& reason) {
   if (const auto failure = lifeline_->await_failure(kGrace)) give_up(failure->for_others());
-  lost(operation, reason);
-}
-
-void Waits::lost(const char* operation, const std::string& reason) {
   const std::string what = fmt::format("lost its connection to another rank in {}: {}", operation, reason);
   lifeline_->fail("it " + what, static_cast<int>(ExitCode::kComm));  // others may wait for others
   give_up(fmt::format("rank {} {}", lifeline_->rank(), what));
 }
 
-void Waits::die(const std::string& sentence) {
+void Waits::deserted(const char* operation, int by, milliseconds grace) {
+  if (const auto failure = lifeline_->await_failure(grace)) give_up(failure->for_others());
+  End end{fmt::format("rank {} left while rank {} waited for it in {}", by, lifeline_->rank(), operation), true};
+  die_by(end);
+  throw Deserted("{}", end.sentence);
+}
+
+void Waits::awaited(const std::function<void()>& wait) {
+  try {
+    wait();
+  } catch (const Deserted& error) {
+    if (timeout_ != kNoDeadline)  // else that is for who keeps the deadline
+      lifeline_->fail(error.what(), static_cast<int>(ExitCode::kComm));
+    throw;
+  }
+}
+
+void Waits::End::raise() const {
+  if (sentence.empty()) return;
+  if (deserted) throw Deserted("{}", sentence);
+  throw CommError("{}", sentence);
+}
+
+void Waits::die(const std::string& sentence) { die_by({.sentence = sentence}); }
+
+void Waits::die_of(const std::exception& error) {
+  die_by({.sentence = error.what(), .deserted = dynamic_cast<const Deserted*>(&error) != nullptr});
+}
+
+void Waits::die_by(End end) {
   std::list<std::function<void()>> aborts;
   {
     const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = sentence;
+    if (end_.sentence.empty()) end_ = std::move(end);
     aborts = aborts_;
   }
   for (const auto& abort : aborts) abort();
@@ -115,7 +141,7 @@ void Waits::dying(const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    die(error.what());
+    die_of(error);
     throw;
   }
 }

@@ -8,9 +8,17 @@
 #include <optional>
 #include <string>
 
+#include "syncopate/base/error.h"
 #include "syncopate/lifeline/lifeline.h"
 
 namespace syncopate::comm {
+
+/// Another rank has left in good order, and what is expected of it never comes. The group is dead; the run has
+/// failed only where somebody waits for the operation (Waits::awaited).
+class Deserted : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 /// The timeout of a group whose owner keeps the deadline and tells the lifeline who waits: a part of another
 /// group.
@@ -25,7 +33,7 @@ class Waits {
   const std::shared_ptr<lifeline::Lifeline>& lifeline() const { return lifeline_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
-  void check() const;  ///< throws CommError when the group is dead or the run has failed
+  void check() const;  ///< throws CommError, of the kind that ended it, when the group is dead or the run has failed
   bool dead() const;
 
   using Poll = std::function<bool(std::chrono::milliseconds slice)>;
@@ -39,8 +47,12 @@ class Waits {
   /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon;
   /// if not, the run has failed by this, and all ranks learn of it.
   [[noreturn]] void broken(const char* operation, const std::string& reason);
-  /// The same of a connection of which nobody else can know more.
-  [[noreturn]] void lost(const char* operation, const std::string& reason);
+  /// Throws Deserted by a rank (the lifeline's number). `grace`: how long the lifeline may take to learn that
+  /// something else has failed, because of which that rank left.
+  [[noreturn]] void deserted(const char* operation, int by, std::chrono::milliseconds grace);
+  /// Waits by `wait` for somebody who needs the operation: if a rank has left meanwhile, the run has failed, and
+  /// all ranks learn of it.
+  void awaited(const std::function<void()>& wait);
   /// The group is dead from here on, unless it was: every later call throws CommError with the first
   /// sentence, and whoever waits soon does.
   void die(const std::string& sentence);
@@ -50,13 +62,21 @@ class Waits {
 
  private:
   friend class Wait;
+  /// Why the group is dead; an empty sentence: it is not.
+  struct End {
+    std::string sentence;
+    bool deserted = false;
+    void raise() const;  ///< throws it, if there is one
+  };
   [[noreturn]] void out_of_time(const char* operation);
   [[noreturn]] void give_up(const std::string& sentence);
+  void die_of(const std::exception& error);
+  void die_by(End end);
 
   const std::shared_ptr<lifeline::Lifeline> lifeline_;
   std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
-  std::string failure_;                      ///< why the group is dead
+  End end_;
   std::list<std::function<void()>> aborts_;  ///< of those who wait and do not look
 };
 

@@ -106,8 +106,8 @@ void ShmRegion::wake_all() const {
   }
 }
 
-void ShmRegion::leave() const {
-  mine().left.store(1);
+void ShmRegion::leave(int who) const {
+  mine().left.store(who + 1);
   wake_all();
 }
 

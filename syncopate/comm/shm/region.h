@@ -30,12 +30,12 @@ class ShmRegion {
 
   /// How far one rank is.
   struct alignas(64) Desk {
-    Bell bell;                                  ///< who waits for this rank sleeps here; itself in agree()
-    std::atomic<int32_t> ready;                 ///< 1: everybody has the memory
-    std::atomic<int32_t> left;                  ///< 1: it does nothing any more
-    std::atomic<int64_t> published;             ///< pieces that it has put where others find them
-    std::atomic<int64_t> reduced;               ///< of which it has summed its share
-    std::atomic<int64_t> done;                  ///< at which it will not look again
+    Bell bell;                       ///< who waits for this rank sleeps here; itself in agree()
+    std::atomic<int32_t> ready;      ///< 1: everybody has the memory
+    std::atomic<int32_t> left;       ///< not 0: it does nothing any more, this is who it was, plus 1
+    std::atomic<int64_t> published;  ///< pieces that it has put where others find them
+    std::atomic<int64_t> reduced;    ///< of which it has summed its share
+    std::atomic<int64_t> done;       ///< at which it will not look again
     std::array<std::atomic<int64_t>, 2> deed;   ///< what it published the last two for
     std::array<std::atomic<int64_t>, 2> place;  ///< and where in a window their tensors lie; 0: in none
     alignas(64) Bell post;                      ///< letters came, or there is room for more
@@ -70,8 +70,9 @@ class ShmRegion {
 
   /// Wakes all that sleep, at whatever rank's desk; who still waits sleeps on.
   void wake_all() const;
-  /// This rank does nothing any more; what it has done stays for the others.
-  void leave() const;
+  /// This rank, which the lifeline knows as `who`, does nothing any more; what it has done stays for the
+  /// others.
+  void leave(int who) const;
 
  private:
   void find(Waits& waits);

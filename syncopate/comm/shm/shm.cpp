@@ -25,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSlice(250);
+/// Who fails leaves its groups first and says so then.
+constexpr milliseconds kBeforeItSaysSo(1000);
 
 inline void pause_a_moment() {
 #if defined(__x86_64__)
@@ -43,19 +45,19 @@ class ShmState {
         has_cores_(std::thread::hardware_concurrency() >= static_cast<unsigned>(place.size)) {}
 
   /// Nobody carries out an operation any more.
-  ~ShmState() { region->leave(); }
+  ~ShmState() { region->leave(waits->lifeline()->rank()); }
 
   /// Until `ready`, which changes when `rank` rings the bell, or until that rank has left. `wait` has the
   /// deadline; null: of the group's own threads, which have none. `operation`, for sentences.
   void await(int rank, Bell& bell, const char* operation, Wait* wait, const std::function<bool()>& ready) {
     if (ready() || spin(ready)) return;
-    const auto over = [&] { return ready() || has_left(rank) || stopped.load(); };
+    const auto over = [&] { return ready() || who_left(rank) || stopped.load(); };
     const auto sleep = [&](milliseconds slice) {
       bell.sleep(slice, over);
-      const bool left = has_left(rank);  // first: then what it has done is there to be seen
+      const auto left = who_left(rank);  // first: then what it has done is there to be seen
       if (ready()) return true;
       if (closed.load()) throw CommError("the group was destroyed while it was used");
-      if (left) waits->broken(operation, fmt::format("rank {} has left the group", rank));
+      if (left) waits->deserted(operation, *left, kBeforeItSaysSo);
       return false;
     };
     if (wait != nullptr) return wait->until(sleep);
@@ -64,8 +66,11 @@ class ShmState {
     } while (!sleep(kSlice));
   }
 
-  /// Any rank (kAnyRank) has not left as long as one is there.
-  bool has_left(int rank) const { return rank != kAnyRank && region->desk(rank).left.load() != 0; }
+  /// As the lifeline knows the rank, where it has left. Of kAnyRank nobody knows.
+  std::optional<int> who_left(int rank) const {
+    const int32_t left = rank == kAnyRank ? 0 : region->desk(rank).left.load();
+    return left == 0 ? std::nullopt : std::optional<int>(left - 1);
+  }
 
   /// Wakes whoever sleeps: the run has failed, or the group is gone.
   void stop() {
@@ -106,19 +111,22 @@ class ShmLetter : public Pending::Work {
       : state_(std::move(state)), operation_(operation), letter_(std::move(letter)) {}
 
   void wait() override {
-    state_->waits->dying([&] {
-      Wait wait(*state_->waits, operation_);
-      while (!state_->post.done(*letter_)) {
-        if (state_->post.move()) continue;
-        state_->await(letter_->peer, state_->region->mine().post, operation_, &wait,
-                      [&] { return state_->post.done(*letter_) || state_->post.stirred(); });
-      }
-      if (!letter_->error.empty()) throw CommError("{}", letter_->error);
-    });
+    state_->waits->awaited([&] { state_->waits->dying([&] { deliver(); }); });
     note_end(letter_->ended);
   }
 
  private:
+  void deliver() {
+    Wait wait(*state_->waits, operation_);
+    while (!state_->post.done(*letter_)) {
+      if (state_->post.move()) continue;
+      // In this order: a letter that the group's own thread has moved is done once nothing is left to move.
+      state_->await(letter_->peer, state_->region->mine().post, operation_, &wait,
+                    [&] { return state_->post.stirred() || state_->post.done(*letter_); });
+    }
+    if (!letter_->error.empty()) throw CommError("{}", letter_->error);
+  }
+
   std::shared_ptr<ShmState> state_;
   const char* operation_;
   std::shared_ptr<ShmPost::Letter> letter_;

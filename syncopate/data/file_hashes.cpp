@@ -25,8 +25,9 @@ struct stat status_of(const std::filesystem::path& path) {
 }
 
 std::string stamp_in(const struct stat& file) {
-  return fmt::format("{}-{}-{}-{}.{:09}-{}.{:09}", file.st_dev, file.st_ino, file.st_size,
-                     file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
+  // Without the device, whose number is another on every machine that mounts it.
+  return fmt::format("{}-{}-{}.{:09}-{}.{:09}", file.st_ino, file.st_size, file.st_mtim.tv_sec,
+                     file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
 /// Read, not mapped: a file that becomes shorter meanwhile is an error, not a signal.

@@ -1,9 +1,12 @@
 #include "syncopate/data/kept_folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -26,6 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCheckedNote = "checked";
 constexpr const char* kNote = "note.json";
+constexpr const char* kHalfWritten = ".writing";
 
 /// A text with its checksum in the first line.
 void write_sealed(const fs::path& path, const std::string& text) {
@@ -68,32 +72,64 @@ std::optional<std::string> read_sealed(const fs::path& path) {
 /// Which start of this machine it is: what was read since then is still what it was, if nobody wrote.
 std::string this_boot() {
   try {
-    return read_file("/proc/sys/kernel/random/boot_id", "number of this start");
+    return std::string(trim(read_file("/proc/sys/kernel/random/boot_id", "number of this start")));
   } catch (const DataError&) {
     return "";
   }
 }
 
-/// The state in which an entry's files were found sound.
-std::string state_of(const fs::path& entry, const std::vector<std::string>& names) {
+/// Whose locks exclude each other, if a file system's locks hold on one machine alone: containers of one
+/// kernel are the same, machines of one name are not.
+std::string this_kernel() {
+  const std::string boot = this_boot();
+  return hexadecimal(checksum(boot.empty() ? host_name() : boot));
+}
+
+/// A line for each start of a machine that found an entry's files sound, and the state they were in then.
+std::string line_of_soundness(const fs::path& entry, const std::vector<std::string>& names) {
   std::string state;
   for (const std::string& name : names) state += stamp_of(token_file(entry, name)) + "\n";
-  return state + this_boot();
+  return fmt::format("{} {}", this_boot(), hexadecimal(checksum(state)));
+}
+
+std::vector<std::string> lines_of_soundness(const fs::path& entry) {
+  try {
+    const std::string whole = read_file(entry / kCheckedNote, "token cache");
+    const std::vector<std::string_view> lines = split(trim(whole), '\n');
+    return {lines.begin(), lines.end()};
+  } catch (const DataError&) {  // nobody has looked yet
+    return {};
+  }
 }
 
 bool known_to_be_sound(const fs::path& entry, const std::vector<std::string>& names) {
-  try {
-    return !this_boot().empty() && read_file(entry / kCheckedNote, "token cache") == state_of(entry, names);
-  } catch (const DataError&) {  // nobody has looked yet
-    return false;
-  }
+  const std::vector<std::string> lines = lines_of_soundness(entry);
+  return !this_boot().empty() &&
+         std::find(lines.begin(), lines.end(), line_of_soundness(entry, names)) != lines.end();
 }
 
 void note_soundness(const fs::path& entry, const std::vector<std::string>& names) {
+  constexpr size_t kMost = 64;  // machines that share the folder; their earlier starts go first
+  std::vector<std::string> lines = lines_of_soundness(entry);
+  lines.push_back(line_of_soundness(entry, names));
+  if (lines.size() > kMost) lines.erase(lines.begin(), lines.end() - kMost);
   try {
-    write_file_atomically(entry / kCheckedNote, state_of(entry, names));
+    write_file_atomically(entry / kCheckedNote, fmt::format("{}\n", fmt::join(lines, "\n")));
   } catch (const DataError&) {  // another's folder: every start reads it all
   }
+}
+
+/// When anything in a folder was last written; nothing where that cannot be said.
+std::optional<fs::file_time_type> last_written(const fs::path& folder) {
+  std::error_code failed;
+  fs::file_time_type last = fs::last_write_time(folder, failed);
+  if (failed) return std::nullopt;
+  fs::directory_iterator file(folder, failed);
+  for (; !failed && file != fs::directory_iterator(); file.increment(failed)) {
+    last = std::max(last, file->last_write_time(failed));
+    if (failed) break;
+  }
+  return failed ? std::nullopt : std::optional(last);
 }
 
 }  // namespace
@@ -208,7 +244,6 @@ KeptFolder::Entry KeptFolder::entry(const Recipe& recipe) {
     return known;
   }
   turn.require_writable();
-  require_room(recipe.room);
   if (found && !remove_tree(place)) throw CacheUnavailable(std::strerror(errno));
   std::string note;
   try {
@@ -263,25 +298,54 @@ void KeptFolder::require_room(double needed) const {
                                      bytes_for_people(free)));
 }
 
+fs::path KeptFolder::half_written(const std::string& whose) const {
+  return folder_ / fmt::format("{}.{}{}", of_files_, whose, kHalfWritten);
+}
+
+/// What killed processes of other machines left half-written, and of this one before it was started again. Who
+/// still writes has touched it in the last day, by the clock of the file system, which `now` is of.
+void KeptFolder::sweep(fs::file_time_type now) const {
+  constexpr std::chrono::hours kAbandoned(24);
+  const fs::path aside = half_written(this_kernel() + ".old");
+  std::error_code failed;
+  std::vector<fs::path> abandoned;
+  fs::directory_iterator each(folder_, failed);
+  for (; !failed && each != fs::directory_iterator(); each.increment(failed)) {
+    const std::string name = each->path().filename().string();
+    std::error_code unknown;
+    if (!name.starts_with(of_files_ + ".") || !name.ends_with(kHalfWritten) || !each->is_directory(unknown))
+      continue;
+    const auto last = last_written(each->path());
+    if (last && now - *last > kAbandoned) abandoned.push_back(each->path());
+  }
+  for (const fs::path& folder : abandoned) {  // its owner may come back and begin anew: not below its hands
+    if (!remove_tree(aside)) return;
+    fs::rename(folder, aside, failed);
+    if (!failed) remove_tree(aside);
+  }
+}
+
 /// Gives the sentence about it.
 std::string KeptFolder::make(const fs::path& entry, const Recipe& recipe) {
   const Stopwatch watch;
   // The same name every time, so that what a killed run left is found by the next one; another on every
-  // host, since locks of some file systems hold on one host alone.
-  const fs::path writing = folder_ / fmt::format("{}.{}.writing", of_files_, host_name());
+  // machine, since locks of some file systems hold on one machine alone.
+  const fs::path writing = half_written(this_kernel());
   try {
     if (!remove_tree(writing)) throw CacheUnavailable(std::strerror(errno));
     writable([&] { make_folder(writing); });
+    if (const auto now = last_written(writing)) sweep(*now);
+    require_room(recipe.room);
     const nlohmann::json note = of_unchanged([&] { return recipe.make(writing); });
     const std::string text = note.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     writable([&] { write_sealed(writing / kNote, text); });
     std::error_code failed;
     fs::rename(writing, entry, failed);
     std::error_code ignored;
-    if (failed && fs::exists(entry, ignored)) {  // by another host's process
+    if (failed && !fs::exists(entry, ignored)) throw CacheUnavailable(failed.message());
+    if (failed) {  // another machine's process was first
       remove_tree(writing);
-    } else if (failed) {
-      throw CacheUnavailable(failed.message());
+      return fmt::format("tokens read from {}", entry.string());
     }
   } catch (const CannotWrite& error) {
     remove_tree(writing);

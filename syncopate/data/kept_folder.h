@@ -23,7 +23,8 @@ class CacheUnavailable : public std::runtime_error {
 /// What was made of some files, for the other workers of this host and for later runs: token files, with a
 /// note beside them, in a folder that is named by a hash of all that decides them, the files' contents among
 /// it. Whoever comes first makes them while the others wait, beside their place, and renames them when whole;
-/// what was damaged is made again. Nothing in the folder is needed: it may be deleted while no run begins.
+/// what was damaged is made again, what was left half-written for a day is removed. Nothing in the folder is
+/// needed by later runs: it may be deleted while no run uses it.
 class KeptFolder {
  public:
   /// Of these files, which a sentence calls `name`. `waiting`: the user is told that another process is at
@@ -32,6 +33,8 @@ class KeptFolder {
              bool waiting);
 
   uintmax_t bytes() const;  ///< of the files
+  /// Throws CacheUnavailable where the disk has less than that.
+  void require_room(double bytes) const;
 
   /// A text that `make` gives, here or before; `what` says all that decides it beside the files. One that
   /// cannot be kept is given all the same. Throws CacheUnavailable where `make` was not asked for it.
@@ -40,7 +43,7 @@ class KeptFolder {
   struct Recipe {
     nlohmann::json what;             ///< all that decides it beside the files
     std::vector<std::string> names;  ///< of its token files
-    double room = 0;                 ///< bytes, about; 0: not known before it is made
+    double room = 0;                 ///< bytes, about; 0: `make` asks for it
     /// Writes the token files into a folder and gives the note. Failures to write are CannotWrite.
     std::function<nlohmann::json(const std::filesystem::path& folder)> make;
   };
@@ -58,7 +61,8 @@ class KeptFolder {
   std::string key_of(const nlohmann::json& what);  ///< reads the files where they are new
   Entry open(const std::filesystem::path& entry, const Recipe& recipe) const;
   std::string make(const std::filesystem::path& entry, const Recipe& recipe);
-  void require_room(double needed) const;
+  std::filesystem::path half_written(const std::string& whose) const;
+  void sweep(std::filesystem::file_time_type now) const;
   void require_unchanged() const;  ///< the files, since their hashes were asked for
   /// What `work` gives of the files; DataError where they changed meanwhile, whatever it throws then.
   template <typename Work>

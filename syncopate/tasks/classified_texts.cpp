@@ -40,6 +40,13 @@ std::vector<uint64_t> keys_of_texts(const std::vector<corpora::TextExample>& exa
   return keys;
 }
 
+/// Bytes that an example will take, about.
+double expected_room(const corpora::TextExample& text, int64_t max_length) {
+  constexpr double kBytesOfPiece = 2, kLettersOfPiece = 4, kBesides = 16;
+  const auto letters = static_cast<double>(text.a.size() + text.b.size());
+  return kBytesOfPiece * std::min(letters / kLettersOfPiece, static_cast<double>(max_length)) + kBesides;
+}
+
 std::vector<std::string> notes_of(const corpora::TextTask& task) {
   std::vector<std::string> notes = task.notes;
   notes.insert(notes.end(), task.training_notes.begin(), task.training_notes.end());
@@ -136,19 +143,10 @@ std::string ClassifiedTexts::vocabulary(bool wanted) {
   return wanted ? learn() : "";
 }
 
-/// Bytes that the examples will take, about, where they are all that the files hold.
-double ClassifiedTexts::expected_room() const {
-  const auto files = files_of(spec_);
-  const bool packed = std::any_of(files.begin(), files.end(), [](const std::filesystem::path& file) {
-    return file.extension() == ".gz";
-  });
-  return spec_.task.limit > 0 || packed ? 0 : static_cast<double>(kept_->bytes());
-}
-
 ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64_t max_length) {
   const std::vector<std::string> splits{"train", "test", "validation"};
   const text::TextRules& rules = tokenizer.rules();
-  data::KeptFolder::Recipe recipe{.what = choices(), .names = {}, .room = expected_room(), .make = {}};
+  data::KeptFolder::Recipe recipe{.what = choices(), .names = {}, .room = 0, .make = {}};
   recipe.what["vocabulary"] = fingerprint_of(tokenizer.words());
   recipe.what["rules"] = {rules.lower_case, rules.strip_accents, rules.split_cjk};
   recipe.what["max_length"] = max_length;
@@ -167,7 +165,12 @@ ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64
       note["parts"].push_back({part.name, part.begin, part.end});
     std::vector<corpora::TextExample>* const texts[] = {&task.train, &task.test, &loaded.validation};
     int64_t all = 0, before = 0;
-    for (const auto* split : texts) all += static_cast<int64_t>(split->size());
+    double room = 0;
+    for (const auto* split : texts) {
+      all += static_cast<int64_t>(split->size());
+      for (const corpora::TextExample& text : *split) room += expected_room(text, max_length);
+    }
+    kept_->require_room(room);
     Progress progress(progress_of_tokens(kept_->bytes()), all, "texts tokenized:");
     for (size_t i = 0; i < splits.size(); ++i) {
       const auto made =

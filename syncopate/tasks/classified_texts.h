@@ -47,7 +47,6 @@ class ClassifiedTexts {
   std::string learn();
   void use_memory(const std::string& why);
   nlohmann::json choices() const;
-  double expected_room() const;
   ClassifiedExamples kept(const text::WordPiece& tokenizer, int64_t max_length);
 
   const spec::RunSpec& spec_;

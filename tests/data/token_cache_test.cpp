@@ -13,7 +13,6 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file_lock.h"
-#include "syncopate/base/process.h"
 #include "syncopate/corpora/corpus.h"
 #include "syncopate/data/causal_dataset.h"
 #include "syncopate/data/file_hashes.h"
@@ -95,9 +94,37 @@ void flip_a_bit(const fs::path& path, std::streamoff at) {
   file.put(byte);
 }
 
+/// What is kept of some file, one that cannot be written among it; `made` counts how often it was tried.
+KeptFolder::Recipe unwritable(int& made, const std::function<void(const fs::path&)>& look = {}) {
+  return {.what = "it", .names = {"words"}, .room = 0, .make = [&made, look](const fs::path& folder) {
+            ++made;
+            if (look) look(folder);
+            throw CannotWrite(ENOSPC, std::generic_category());
+            return nlohmann::json();
+          }};
+}
+
 class TokenCacheFiles : public testing::Test {
  protected:
   void SetUp() override { write_text(data_, some_lines(500)); }
+  /// Where this machine writes what is not yet whole.
+  fs::path half_written_here() {
+    fs::path seen;
+    int made = 0;
+    KeptFolder kept(cache_, {data_}, "data", false);
+    EXPECT_THROW(kept.entry(unwritable(made, [&](const fs::path& folder) { seen = folder; })), CacheUnavailable);
+    return seen;
+  }
+  /// What another machine left so, last touched so many hours ago.
+  fs::path half_written(const std::string& whose, int hours_of_file, int hours_of_folder) {
+    const fs::path folder = fs::path(lock_of(cache_)).replace_extension("." + whose + ".writing");
+    fs::create_directories(folder);
+    write_text(folder / "train.tokens", "half");
+    const auto now = fs::file_time_type::clock::now();
+    fs::last_write_time(folder / "train.tokens", now - std::chrono::hours(hours_of_file));
+    fs::last_write_time(folder, now - std::chrono::hours(hours_of_folder));
+    return folder;
+  }
   test::TempDir folder_;
   fs::path data_ = folder_ / "data.txt", cache_ = folder_ / "cache";
 };
@@ -206,10 +233,68 @@ TEST_F(TokenCacheFiles, ThatAreDamagedAreMadeAgain) {
   expect_remade("a file is missing");
   write_text(entry / "note.json", "{}");
   expect_remade("the notes");
-  fs::rename(entry, fs::path(lock_of(cache_)).replace_extension("." + host_name() + ".writing"));
+  fs::rename(entry, half_written_here());
   const CachedTokens fresh = tokens_of(cache_, data_);
   EXPECT_TRUE(says(fresh, "tokens kept in ")) << "half-written: as if nothing were there";
   EXPECT_EQ(entries_of(cache_).size(), 1U) << "and what was left is gone";
+}
+
+TEST_F(TokenCacheFiles, OfOtherMachinesAreSweptOnceNobodyWritesThem) {
+  tokens_of(cache_, data_);
+  const fs::path old = half_written("gone", 30, 30), older = half_written("long-gone", 90, 90),
+                 busy = half_written("busy", 3, 30), begun = half_written("begun", 30, 3);
+  const fs::path of_others = cache_ / "0123456789abcdef.gone.writing", file = old.parent_path() / "x.writing";
+  fs::copy(old, of_others);
+  fs::last_write_time(of_others, fs::last_write_time(old));
+  fs::last_write_time(of_others / "train.tokens", fs::last_write_time(old));
+  write_text(file, "");
+  cache_of(cache_, data_).tokens("other", bpe().size(), CausalDataset::appender(bpe()));
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_FALSE(fs::exists(older));
+  EXPECT_TRUE(fs::exists(busy)) << "the foil: its file may still be written";
+  EXPECT_TRUE(fs::exists(begun)) << "the foil: it was begun anew";
+  EXPECT_TRUE(fs::exists(of_others)) << "of other files";
+  EXPECT_TRUE(fs::exists(file));
+}
+
+TEST_F(TokenCacheFiles, AreRefusedByADiskWithTooLittleRoomOnceItIsTidy) {
+  const fs::path mine = half_written_here();
+  fs::create_directories(mine);
+  write_text(mine / "train.tokens", "half");
+  const fs::path old = half_written("gone", 30, 30);
+  KeptFolder kept(cache_, {data_}, "data", false);
+  int made = 0;
+  KeptFolder::Recipe recipe = unwritable(made);
+  recipe.room = 1e18;
+  try {
+    kept.entry(recipe);
+    ADD_FAILURE() << "nobody has so much";
+  } catch (const CacheUnavailable& error) {
+    EXPECT_NE(std::string(error.what()).find("it would need about 1e+06 TB, but "), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(made, 0);
+  EXPECT_TRUE(entries_of(cache_).empty()) << "what was in the way is gone, whoever left it: " << old;
+}
+
+TEST_F(TokenCacheFiles, ThatAnotherMachineWasFirstToMakeAreRead) {
+  KeptFolder kept(cache_, {data_}, "data", false), theirs(folder_ / "theirs", {data_}, "data", false);
+  const auto recipe = [](const std::function<void()>& meanwhile) {
+    return KeptFolder::Recipe{
+        .what = "it", .names = {"words"}, .room = 0, .make = [meanwhile](const fs::path& folder) {
+          TokenFileWriter writer(token_file(folder, "words"), 9);
+          writer.append(std::vector<int32_t>{1, 2, 3});
+          writer.finish();
+          meanwhile();
+          return nlohmann::json("note");
+        }};
+  };
+  theirs.entry(recipe([] {}));
+  const fs::path made = entries_of(folder_ / "theirs").at(0);
+  const auto found = kept.entry(recipe([&] { fs::copy(made, cache_ / made.filename()); }));
+  EXPECT_EQ(all_of(*found.files.at(0)), (std::vector<int32_t>{1, 2, 3}));
+  EXPECT_EQ(found.notes, std::vector<std::string>{"tokens read from " + (cache_ / made.filename()).string()});
+  EXPECT_EQ(entries_of(cache_).size(), 1U) << "theirs alone";
 }
 
 TEST_F(TokenCacheFiles, AreReadWholeOncePerStartOfTheMachine) {
@@ -223,11 +308,17 @@ TEST_F(TokenCacheFiles, AreReadWholeOncePerStartOfTheMachine) {
   const std::string stamp = stamp_of(checked);
   EXPECT_TRUE(says(tokens_of(cache_, data_), "tokens read from "));
   EXPECT_EQ(stamp_of(checked), stamp) << "nobody looked again";
-  const std::string now = state;
-  state.replace(state.find(boot), boot.size(), "an earlier one");
+  const std::string mine = state;
+  state.replace(state.find(boot), boot.size(), "another");
   write_text(checked, state);
   EXPECT_TRUE(says(tokens_of(cache_, data_), "tokens read from "));
-  EXPECT_EQ(test::read_text(checked), now) << "the foil: read again and noted anew";
+  EXPECT_EQ(test::read_text(checked), state + mine) << "the foil: read again, and noted beside another machine's";
+  for (int i = 0; i < 100; ++i) state += state.substr(0, state.find('\n') + 1);
+  write_text(checked, state);
+  tokens_of(cache_, data_);
+  const std::string most = test::read_text(checked);
+  EXPECT_EQ(std::count(most.begin(), most.end(), '\n'), 64) << "which do not become ever more";
+  EXPECT_TRUE(most.ends_with(mine));
 }
 
 TEST_F(TokenCacheFiles, ThatCannotBeReadAreNotTakenForDamaged) {
@@ -245,19 +336,14 @@ TEST_F(TokenCacheFiles, ThatCannotBeReadAreNotTakenForDamaged) {
 
 TEST_F(TokenCacheFiles, AreNotTriedAgainByThoseWhoWaitedForAFailure) {
   KeptFolder kept(cache_, {data_}, "data", false);
-  const auto recipe = [](int& made) {
-    return KeptFolder::Recipe{
-        .what = "it", .names = {"words"}, .room = 0, .make = [&made](const fs::path&) -> nlohmann::json {
-          ++made;
-          throw CannotWrite(ENOSPC, std::generic_category());
-        }};
-  };
   int first = 0, later = 0;
-  EXPECT_THROW(kept.entry(recipe(first)), CacheUnavailable);
+  EXPECT_THROW(kept.entry(unwritable(first)), CacheUnavailable);
   EXPECT_EQ(first, 1);
   EXPECT_TRUE(entries_of(cache_).empty()) << "nothing half-written";
-  EXPECT_THROW(kept.entry(recipe(later)), CacheUnavailable);
+  EXPECT_EQ(fs::file_size(lock_of(cache_)), 1U) << "those who wait see that it failed";
+  EXPECT_THROW(kept.entry(unwritable(later)), CacheUnavailable);
   EXPECT_EQ(later, 1) << "the failure was before it came";
+  EXPECT_EQ(fs::file_size(lock_of(cache_)), 2U);
   // Whether the other one waits by then cannot be seen from here: soon it does.
   for (int tries = 1, in_vain = 1; in_vain > 0; ++tries) {
     ASSERT_LE(tries, 50);
@@ -267,7 +353,7 @@ TEST_F(TokenCacheFiles, AreNotTriedAgainByThoseWhoWaitedForAFailure) {
       const FileLock held(lock_of(cache_));
       other = std::thread([&] {
         KeptFolder waiting(cache_, {data_}, "data", false);
-        EXPECT_THROW(waiting.entry(recipe(in_vain)), CacheUnavailable);
+        EXPECT_THROW(waiting.entry(unwritable(in_vain)), CacheUnavailable);
       });
       std::this_thread::sleep_for(std::chrono::milliseconds(10 * tries));
       fs::resize_file(lock_of(cache_), fs::file_size(lock_of(cache_)) + 1);  // as one that fails does
@@ -288,7 +374,9 @@ TEST_F(TokenCacheFiles, GiveAVocabularyThatCannotBeKept) {
   fs::remove(sealed);
   fs::create_directory(sealed);  // so that no file takes its name
   write_text(sealed / "in the way", "");
+  EXPECT_EQ(fs::file_size(lock_of(cache_)), 0U);
   EXPECT_EQ(kept.text("a", learn), "word2");
+  EXPECT_EQ(fs::file_size(lock_of(cache_)), 1U) << "those who wait see that it failed";
   EXPECT_EQ(kept.text("b", learn), "word3");
   EXPECT_EQ(kept.text("b", learn), "word3") << "the foil: this one is kept";
 }
@@ -401,6 +489,18 @@ TEST_F(TokenCacheFiles, AreReadOnceTheirContentIsKnown) {
   text.replace(text.find(fresh), fresh.size(), std::string("known"));
   write_text(book, text);
   EXPECT_EQ(hash(), "known") << "by its stamp alone";
+  const auto size = fs::file_size(data_);
+  const auto time = fs::last_write_time(data_);
+  std::string edited = test::read_text(data_);
+  std::swap(edited[0], edited[4]);
+  write_text(data_, edited);
+  fs::last_write_time(data_, time);
+  ASSERT_TRUE(fs::file_size(data_) == size && fs::last_write_time(data_) == time) << "neither of them tells";
+  const std::string after = hash();
+  EXPECT_NE(after, "known") << "the system's own time does";
+  EXPECT_NE(after, fresh);
+  std::swap(edited[0], edited[4]);
+  write_text(data_, edited);
   using namespace std::chrono_literals;
   fs::last_write_time(data_, fs::file_time_type::clock::now() + 24h);  // from an archive, say
   EXPECT_EQ(hash(), fresh);

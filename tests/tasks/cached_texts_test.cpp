@@ -24,6 +24,7 @@ class CachedTexts : public testing::TestWithParam<std::string> {
       spec.task.label = "label";
     }
     spec.task.cache = cache;
+    spec.task.auto_cache = (folder_ / "by itself").string();
     spec.task.validation = validation;
     spec.task.max_length = 24;
     spec.model.vocab_size = 300;

@@ -302,8 +302,8 @@ fs::path KeptFolder::half_written(const std::string& whose) const {
   return folder_ / fmt::format("{}.{}{}", of_files_, whose, kHalfWritten);
 }
 
-/// What killed processes of other machines left half-written, and of this one before it was started again. Who
-/// still writes has touched it in the last day, by the clock of the file system, which `now` is of.
+/// What killed processes of other machines left half-written, and of this one before it was started again.
+/// Who still writes has touched it in the last day, by the clock of the file system, which `now` is of.
 void KeptFolder::sweep(fs::file_time_type now) const {
   constexpr std::chrono::hours kAbandoned(24);
   const fs::path aside = half_written(this_kernel() + ".old");

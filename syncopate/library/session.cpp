@@ -125,7 +125,7 @@ double Session::step(const tensor::Loss& loss, double lr) {
 
 double Session::make_step(std::span<const tensor::Batch> micro, double lr) {
   SessionParts& p = parts();
-  const SessionEngine::Offer offer(p.engine);  // a loss that was given is for this step alone
+  const SessionEngine::Offer offer(p.engine);           // a loss that was given is for this step alone
   run::make_current(p.replica.params.values.device());  // of this thread, which may be another one
   if (const auto stray = p.params.strayed()) {
     throw ConfigError(

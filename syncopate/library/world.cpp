@@ -31,10 +31,11 @@ void World::compute_on(c10::Device device) {
   if (gpu_) {
     const bool another = device.is_cuda() && device != *gpu_;
     comm::agree(*group_, fmt::format("a model on a {}", device.is_cuda() ? "GPU" : "CPU"),
-                another ? fmt::format("a session of this process uses {} and another one {}; give both the same "
-                                      "device",
-                                      gpu_->str(), device.str())
-                        : std::string());
+                another
+                    ? fmt::format("a session of this process uses {} and another one {}; give both the same "
+                                  "device",
+                                  gpu_->str(), device.str())
+                    : std::string());
     return;
   }
   group_->change([&](std::unique_ptr<comm::Group>& inner) {

@@ -586,11 +586,9 @@ TEST(ARankThatLeaves, FailsTheRunOnceSomebodyWaitsForIt) {
     const auto open = [&](const std::shared_ptr<lifeline::Lifeline>& line) {
       lines[static_cast<size_t>(line->rank())] = line;
       if (hosts == "shm") return comm::open_shm(line, kPatience);
-      return comm::open_two_level(std::make_shared<comm::Waits>(line, kPatience),
-                                  {.prefix = "two-level",
-                                   .address = "127.0.0.1",
-                                   .rank = line->rank(),
-                                   .hosts = {"0", "0", "1"}});
+      return comm::open_two_level(
+          std::make_shared<comm::Waits>(line, kPatience),
+          {.prefix = "two-level", .address = "127.0.0.1", .rank = line->rank(), .hosts = {"0", "0", "1"}});
     };
     std::atomic<int> told = 0;
     const auto body = [&](Group& group) {

@@ -112,7 +112,8 @@ class TokenCacheFiles : public testing::Test {
     fs::path seen;
     int made = 0;
     KeptFolder kept(cache_, {data_}, "data", false);
-    EXPECT_THROW(kept.entry(unwritable(made, [&](const fs::path& folder) { seen = folder; })), CacheUnavailable);
+    EXPECT_THROW(kept.entry(unwritable(made, [&](const fs::path& folder) { seen = folder; })),
+                 CacheUnavailable);
     return seen;
   }
   /// What another machine left so, last touched so many hours ago.
@@ -312,7 +313,8 @@ TEST_F(TokenCacheFiles, AreReadWholeOncePerStartOfTheMachine) {
   state.replace(state.find(boot), boot.size(), "another");
   write_text(checked, state);
   EXPECT_TRUE(says(tokens_of(cache_, data_), "tokens read from "));
-  EXPECT_EQ(test::read_text(checked), state + mine) << "the foil: read again, and noted beside another machine's";
+  EXPECT_EQ(test::read_text(checked), state + mine)
+      << "the foil: read again, and noted beside another machine's";
   for (int i = 0; i < 100; ++i) state += state.substr(0, state.find('\n') + 1);
   write_text(checked, state);
   tokens_of(cache_, data_);

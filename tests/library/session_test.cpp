@@ -121,7 +121,8 @@ double difference(const Losses& a, const Losses& b) {
 
 void expect_one_model(const Outcome& outcome, size_t workers, const std::string& where) {
   for (size_t rank = 1; rank < workers; ++rank)
-    EXPECT_TRUE(at::equal(outcome.weights[rank].cpu(), outcome.weights[0].cpu())) << where << " rank " << rank;
+    EXPECT_TRUE(at::equal(outcome.weights[rank].cpu(), outcome.weights[0].cpu()))
+        << where << " rank " << rank;
 }
 
 TEST(Session, ModuleWithDropoutDoesNotDependOnTheNumberOfWorkers) {

@@ -99,7 +99,8 @@ void Waits::broken(const char* operation, const std::string& reason) {
 
 void Waits::deserted(const char* operation, int by, milliseconds grace) {
   if (const auto failure = lifeline_->await_failure(grace)) give_up(failure->for_others());
-  End end{fmt::format("rank {} left while rank {} waited for it in {}", by, lifeline_->rank(), operation), true};
+  End end{fmt::format("rank {} left while rank {} waited for it in {}", by, lifeline_->rank(), operation),
+          true};
   die_by(end);
   throw Deserted("{}", end.sentence);
 }

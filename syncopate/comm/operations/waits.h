@@ -13,8 +13,8 @@
 
 namespace syncopate::comm {
 
-/// Another rank has left in good order, and what is expected of it never comes. The group is dead; the run has
-/// failed only where somebody waits for the operation (Waits::awaited).
+/// Another rank has left in good order, and what is expected of it never comes. The group is dead; the run
+/// has failed only where somebody waits for the operation (Waits::awaited).
 class Deserted : public CommError {
  public:
   using CommError::CommError;
@@ -33,7 +33,7 @@ class Waits {
   const std::shared_ptr<lifeline::Lifeline>& lifeline() const { return lifeline_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
-  void check() const;  ///< throws CommError, of the kind that ended it, when the group is dead or the run has failed
+  void check() const;  ///< throws CommError when the group is dead (what ended it) or the run has failed
   bool dead() const;
 
   using Poll = std::function<bool(std::chrono::milliseconds slice)>;
@@ -50,8 +50,8 @@ class Waits {
   /// Throws Deserted by a rank (the lifeline's number). `grace`: how long the lifeline may take to learn that
   /// something else has failed, because of which that rank left.
   [[noreturn]] void deserted(const char* operation, int by, std::chrono::milliseconds grace);
-  /// Waits by `wait` for somebody who needs the operation: if a rank has left meanwhile, the run has failed, and
-  /// all ranks learn of it.
+  /// Waits by `wait` for somebody who needs the operation: if a rank has left meanwhile, the run has failed,
+  /// and all ranks learn of it.
   void awaited(const std::function<void()>& wait);
   /// The group is dead from here on, unless it was: every later call throws CommError with the first
   /// sentence, and whoever waits soon does.

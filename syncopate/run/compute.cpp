@@ -85,8 +85,8 @@ std::optional<std::string> better_core_type(const std::string& chosen, CpuFeatur
   static const std::set<std::string> with_avx512{"SkylakeX", "Cooperlake", "SapphireRapids"};
   static const std::set<std::string> with_avx2{"Haswell", "Zen"};
   if (with_avx512.contains(chosen) && cpu.avx512) return std::nullopt;
+  if (cpu.avx512) return "SkylakeX";  // also of AMD, whose newer CPUs an older library takes for a Haswell
   if (with_avx2.contains(chosen) && cpu.avx2_fma) return std::nullopt;
-  if (cpu.avx512) return "SkylakeX";
   if (cpu.avx2_fma) return "Haswell";
   if (cpu.avx) return chosen == "Sandybridge" ? std::nullopt : std::optional<std::string>("Sandybridge");
   // Nothing known to gain; but a core type with vectors that this CPU lacks must go.

@@ -81,12 +81,12 @@ CpuFeatures cpu_features() {
   return cpu;
 }
 
-std::optional<std::string> better_core_type(const std::string& chosen, CpuFeatures cpu) {
+std::optional<std::string> better_core_type(const std::string& chosen, CpuFeatures cpu, bool asked_for) {
   static const std::set<std::string> with_avx512{"SkylakeX", "Cooperlake", "SapphireRapids"};
   static const std::set<std::string> with_avx2{"Haswell", "Zen"};
   if (with_avx512.contains(chosen) && cpu.avx512) return std::nullopt;
-  if (cpu.avx512) return "SkylakeX";  // also of AMD, whose newer CPUs an older library takes for a Haswell
-  if (with_avx2.contains(chosen) && cpu.avx2_fma) return std::nullopt;
+  if (with_avx2.contains(chosen) && cpu.avx2_fma && (asked_for || !cpu.avx512)) return std::nullopt;
+  if (cpu.avx512) return "SkylakeX";  // also on AMD's newer CPUs, which an older library takes for a Haswell
   if (cpu.avx2_fma) return "Haswell";
   if (cpu.avx) return chosen == "Sandybridge" ? std::nullopt : std::optional<std::string>("Sandybridge");
   // Nothing known to gain; but a core type with vectors that this CPU lacks must go.
@@ -106,7 +106,9 @@ void prepare_process(char** argv) {
   ::setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
 #if defined(__x86_64__)
   const std::string chosen = openblas_core();
-  if (const auto better = chosen.empty() ? std::nullopt : better_core_type(chosen, cpu_features())) {
+  const bool asked_for = ::getenv("OPENBLAS_CORETYPE") != nullptr;
+  if (const auto better =
+          chosen.empty() ? std::nullopt : better_core_type(chosen, cpu_features(), asked_for)) {
     ::setenv("OPENBLAS_CORETYPE", better->c_str(), 1);
   }
 #endif

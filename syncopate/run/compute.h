@@ -17,7 +17,9 @@ std::string cpu_name();  ///< as /proc/cpuinfo has it
 
 /// The OpenBLAS core type to ask for instead of the one it chose, if that one is slower than this CPU needs
 /// ("Prescott" for a CPU newer than the library) or would execute instructions that the CPU does not have.
-std::optional<std::string> better_core_type(const std::string& chosen, CpuFeatures cpu);
+/// Who `asked_for` one that has vectors and runs here keeps it.
+std::optional<std::string> better_core_type(const std::string& chosen, CpuFeatures cpu,
+                                            bool asked_for = false);
 
 /// How this process computes; two runs are bit-identical only where these agree.
 struct ComputeSetup {

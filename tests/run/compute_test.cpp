@@ -23,6 +23,12 @@ TEST(CoreType, KeepsASuitableCoreType) {
   EXPECT_EQ(better_core_type("Prescott", kOld), std::nullopt);
 }
 
+TEST(CoreType, KeepsVectorsThatTheUserAskedFor) {
+  EXPECT_EQ(better_core_type("Haswell", kAvx512, true), std::nullopt);
+  EXPECT_EQ(better_core_type("Haswell", kAvx, true), "Sandybridge") << "which this CPU lacks";
+  EXPECT_EQ(better_core_type("Prescott", kAvx512, true), "SkylakeX") << "which has none";
+}
+
 TEST(CoreType, NeverSelectsMissingInstructions) {
   EXPECT_EQ(better_core_type("SkylakeX", kAvx2), "Haswell");
   EXPECT_EQ(better_core_type("Cooperlake", kAvx), "Sandybridge");

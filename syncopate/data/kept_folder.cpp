@@ -1,7 +1,9 @@
 #include "syncopate/data/kept_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -86,6 +88,7 @@ std::string this_kernel() {
 }
 
 /// A line for each start of a machine that found an entry's files sound, and the state they were in then.
+/// DataError where the files are gone.
 std::string line_of_soundness(const fs::path& entry, const std::vector<std::string>& names) {
   std::string state;
   for (const std::string& name : names) state += stamp_of(token_file(entry, name)) + "\n";
@@ -103,17 +106,21 @@ std::vector<std::string> lines_of_soundness(const fs::path& entry) {
 }
 
 bool known_to_be_sound(const fs::path& entry, const std::vector<std::string>& names) {
+  if (this_boot().empty()) return false;
   const std::vector<std::string> lines = lines_of_soundness(entry);
-  return !this_boot().empty() &&
-         std::find(lines.begin(), lines.end(), line_of_soundness(entry, names)) != lines.end();
+  try {
+    return std::find(lines.begin(), lines.end(), line_of_soundness(entry, names)) != lines.end();
+  } catch (const DataError&) {
+    return false;
+  }
 }
 
 void note_soundness(const fs::path& entry, const std::vector<std::string>& names) {
-  constexpr size_t kMost = 64;  // machines that share the folder; their earlier starts go first
+  constexpr size_t kMost = 64;  // machines that share the folder, more or less; the oldest lines go first
   std::vector<std::string> lines = lines_of_soundness(entry);
-  lines.push_back(line_of_soundness(entry, names));
-  if (lines.size() > kMost) lines.erase(lines.begin(), lines.end() - kMost);
   try {
+    lines.push_back(line_of_soundness(entry, names));
+    if (lines.size() > kMost) lines.erase(lines.begin(), lines.end() - kMost);
     write_file_atomically(entry / kCheckedNote, fmt::format("{}\n", fmt::join(lines, "\n")));
   } catch (const DataError&) {  // another's folder: every start reads it all
   }
@@ -156,6 +163,13 @@ class KeptFolder::Turn {
   }
   void require_writable() const {
     if (!refused_.empty()) throw CacheUnavailable(refused_);
+  }
+  /// By the clock of the file system; nothing where the folder is another's.
+  std::optional<fs::file_time_type> now() const {
+    if (!refused_.empty() || ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0) != 0) return std::nullopt;
+    std::error_code failed;
+    const fs::file_time_type now = fs::last_write_time(path_, failed);
+    return failed ? std::nullopt : std::optional(now);
   }
   /// Tells those who wait that trying would only take time.
   void note_failure() const {
@@ -236,6 +250,7 @@ std::string KeptFolder::text(const nlohmann::json& what, const std::function<std
 
 KeptFolder::Entry KeptFolder::entry(const Recipe& recipe) {
   const Turn turn(*this);
+  if (const auto now = turn.now()) sweep(*now);
   const fs::path place = folder_ / key_of(recipe.what);
   std::error_code ignored;
   const bool found = fs::exists(place, ignored);
@@ -305,21 +320,25 @@ fs::path KeptFolder::half_written(const std::string& whose) const {
 /// What killed processes of other machines left half-written, and of this one before it was started again.
 /// Who still writes has touched it in the last day, by the clock of the file system, which `now` is of.
 void KeptFolder::sweep(fs::file_time_type now) const {
-  constexpr std::chrono::hours kAbandoned(24);
+  static constexpr std::chrono::hours kAbandoned(24);
   const fs::path aside = half_written(this_kernel() + ".old");
+  const auto is_abandoned = [now](const fs::path& folder) {
+    const auto last = last_written(folder);
+    return last && now - *last > kAbandoned;
+  };
   std::error_code failed;
-  std::vector<fs::path> abandoned;
+  std::vector<fs::path> found;
   fs::directory_iterator each(folder_, failed);
   for (; !failed && each != fs::directory_iterator(); each.increment(failed)) {
     const std::string name = each->path().filename().string();
     std::error_code unknown;
-    if (!name.starts_with(of_files_ + ".") || !name.ends_with(kHalfWritten) || !each->is_directory(unknown))
-      continue;
-    const auto last = last_written(each->path());
-    if (last && now - *last > kAbandoned) abandoned.push_back(each->path());
+    if (name.starts_with(of_files_ + ".") && name.ends_with(kHalfWritten) && each->is_directory(unknown))
+      found.push_back(each->path());
   }
-  for (const fs::path& folder : abandoned) {  // its owner may come back and begin anew: not below its hands
-    if (!remove_tree(aside)) return;
+  for (const fs::path& folder : found) {
+    if (!is_abandoned(folder) || !remove_tree(aside)) continue;
+    // Removing may have taken long, and its owner may come back and begin anew: not below its hands.
+    if (!is_abandoned(folder)) continue;
     fs::rename(folder, aside, failed);
     if (!failed) remove_tree(aside);
   }
@@ -334,7 +353,6 @@ std::string KeptFolder::make(const fs::path& entry, const Recipe& recipe) {
   try {
     if (!remove_tree(writing)) throw CacheUnavailable(std::strerror(errno));
     writable([&] { make_folder(writing); });
-    if (const auto now = last_written(writing)) sweep(*now);
     require_room(recipe.room);
     const nlohmann::json note = of_unchanged([&] { return recipe.make(writing); });
     const std::string text = note.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

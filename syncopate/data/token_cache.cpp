@@ -63,8 +63,7 @@ std::string TokenCache::vocabulary(const std::string& what,
 CachedTokens TokenCache::tokens(const std::string& what, int64_t size, const MakeAppend& make_append) {
   KeptFolder::Recipe recipe{.what = whole(what),
                             .names = {},
-                            // Two bytes a piece, and a piece is four bytes of text or more in most languages.
-                            .room = 0.6 * static_cast<double>(bytes()),
+                            .room = 1.2 * expected_bytes(static_cast<double>(bytes()), size),
                             .make = [&](const fs::path& folder) { return make(folder, size, make_append); }};
   for (const Split split : corpora::kSplits) recipe.names.push_back(split_name(split));
   const KeptFolder::Entry kept = kept_.entry(recipe);

@@ -45,16 +45,17 @@ class TokenCache {
 
   uintmax_t bytes() const { return kept_.bytes(); }  ///< of the corpus's files
 
-  /// What `train` learned from the corpus, here or before; `what` says all that decides it besides the
-  /// corpus. Throws CacheUnavailable.
+  /// What `train` learns from the corpus, or learned in an earlier run. `what` must describe everything
+  /// besides the corpus that decides the result. Throws CacheUnavailable.
   std::string vocabulary(const std::string& what,
                          const std::function<std::string(corpora::CorpusReader&)>& train);
 
-  /// The corpus by a tokenizer of `size` words, which `what` describes whole. Throws CacheUnavailable.
+  /// The corpus as tokens of a tokenizer of `size` words, which `what` describes completely. Throws
+  /// CacheUnavailable.
   CachedTokens tokens(const std::string& what, int64_t size, const MakeAppend& make_append);
 
  private:
-  /// One that has seen nothing yet: what one found is true of the files as they were.
+  /// A new one each time: a reader remembers what it found, and the files may have changed since.
   corpora::CorpusReader reader() const;
   nlohmann::json whole(const std::string& what) const;
   nlohmann::json make(const std::filesystem::path& folder, int64_t size, const MakeAppend& make_append);

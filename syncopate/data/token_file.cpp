@@ -34,10 +34,18 @@ template <typename Failure>
 
 }  // namespace
 
+size_t width_of_pieces(int64_t vocabulary) {
+  const bool narrow = vocabulary <= int64_t{std::numeric_limits<uint16_t>::max()} + 1;
+  return narrow ? sizeof(uint16_t) : sizeof(int32_t);
+}
+
+double expected_bytes(double letters, int64_t vocabulary) {
+  return letters / 4 * static_cast<double>(width_of_pieces(vocabulary));
+}
+
 TokenFileWriter::TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary)
     : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
-      width_(vocabulary <= int64_t{std::numeric_limits<uint16_t>::max()} + 1 ? sizeof(uint16_t)
-                                                                             : sizeof(int32_t)),
+      width_(width_of_pieces(vocabulary)),
       end_(kFirstPage) {
   if (fd_ < 0) fail_by_errno<CannotWrite>();
 }

@@ -20,6 +20,12 @@ inline std::filesystem::path token_file(const std::filesystem::path& folder, con
   return folder / (name + ".tokens");
 }
 
+/// Bytes of each piece in a file.
+size_t width_of_pieces(int64_t vocabulary);
+/// About how many bytes the pieces of so many letters take: a piece has four letters or more in most
+/// languages.
+double expected_bytes(double letters, int64_t vocabulary);
+
 /// A token file could not be written: a full disk, a quota.
 class CannotWrite : public std::system_error {
  public:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "syncopate/base/progress.h"
+#include "syncopate/data/token_file.h"
 #include "syncopate/tasks/setup.h"
 #include "syncopate/tasks/task_files.h"
 #include "syncopate/tasks/token_folder.h"
@@ -41,10 +42,11 @@ std::vector<uint64_t> keys_of_texts(const std::vector<corpora::TextExample>& exa
 }
 
 /// Bytes that an example will take, about.
-double expected_room(const corpora::TextExample& text, int64_t max_length) {
-  constexpr double kBytesOfPiece = 2, kLettersOfPiece = 4, kBesides = 16;
+double expected_room(const corpora::TextExample& text, int64_t max_length, int64_t vocabulary) {
+  constexpr double kBesides = 16;
   const auto letters = static_cast<double>(text.a.size() + text.b.size());
-  return kBytesOfPiece * std::min(letters / kLettersOfPiece, static_cast<double>(max_length)) + kBesides;
+  const auto most = static_cast<double>(max_length) * static_cast<double>(data::width_of_pieces(vocabulary));
+  return std::min(data::expected_bytes(letters, vocabulary), most) + kBesides;
 }
 
 std::vector<std::string> notes_of(const corpora::TextTask& task) {
@@ -168,7 +170,8 @@ ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64
     double room = 0;
     for (const auto* split : texts) {
       all += static_cast<int64_t>(split->size());
-      for (const corpora::TextExample& text : *split) room += expected_room(text, max_length);
+      for (const corpora::TextExample& text : *split)
+        room += expected_room(text, max_length, tokenizer.size());
     }
     kept_->require_room(room);
     Progress progress(progress_of_tokens(kept_->bytes()), all, "texts tokenized:");

@@ -42,10 +42,10 @@ struct Membership {
   void leave();                                         ///< says goodbye; the group is gone afterwards
 };
 
-/// The only function that knows all backends: the group of one when size is 1, else Gloo, shared memory, both
-/// in two levels, or MPI, which tensors of a GPU reach through the host. Throws ConfigError for shared memory
-/// among several hosts, for two levels where there is only one, and for MPI where it is not built in or no
-/// launcher of MPI's has started the ranks.
+/// Joins a run: the group of one when size is 1, else Gloo, shared memory, both in two levels, or MPI.
+/// Tensors of a GPU pass the host in all of them; use_gpus puts a faster way on top. Throws ConfigError for
+/// shared memory among several hosts, for two levels where there is only one, and for MPI where it is not
+/// built in or no launcher of MPI's has started the ranks.
 Membership open(const CommOptions& options);
 
 }  // namespace syncopate::comm

@@ -62,6 +62,7 @@ void World::rethrow(const CommError& error) const {
   if (membership_.lifeline) {
     const auto failure = membership_.lifeline->await_failure(std::chrono::milliseconds(500));
     if (failure) throw CommError("{}", failure->for_others());
+    membership_.lifeline->fail(error.what(), static_cast<int>(ExitCode::kComm));  // the others know no reason
   }
   throw error;
 }

@@ -581,26 +581,31 @@ using Lines = std::vector<std::shared_ptr<lifeline::Lifeline>>;
 
 // Whoever leaves at the end of a program may leave others with operations that nobody needs any more.
 TEST(ARankThatLeaves, FailsTheRunOnceSomebodyWaitsForIt) {
-  for (const std::string hosts : {"shm", "001"}) {
+  struct Leaving {
+    std::string hosts;  ///< of three ranks in two levels; none: shared memory
+    int leaves, waits;  ///< ranks
+  };
+  for (const Leaving& each : {Leaving{"", 1, 0}, Leaving{"001", 1, 0}, Leaving{"011", 0, 1}}) {
     Lines lines(3);
     const auto open = [&](const std::shared_ptr<lifeline::Lifeline>& line) {
       lines[static_cast<size_t>(line->rank())] = line;
-      if (hosts == "shm") return comm::open_shm(line, kPatience);
-      return comm::open_two_level(
-          std::make_shared<comm::Waits>(line, kPatience),
-          {.prefix = "two-level", .address = "127.0.0.1", .rank = line->rank(), .hosts = {"0", "0", "1"}});
+      if (each.hosts.empty()) return comm::open_shm(line, kPatience);
+      comm::TwoLevelPlace place{
+          .prefix = "two-level", .address = "127.0.0.1", .rank = line->rank(), .hosts = {}};
+      for (const char host : each.hosts) place.hosts.emplace_back(1, host);
+      return comm::open_two_level(std::make_shared<comm::Waits>(line, kPatience), place);
     };
     std::atomic<int> told = 0;
     const auto body = [&](Group& group) {
       at::Tensor mine = at::ones({1000}), other = at::ones({1000});
       group.all_reduce(mine, Op::kSum).wait();
-      if (group.rank() == 1) return;
+      if (group.rank() == each.leaves) return;
       lifeline::Lifeline& line = *lines[static_cast<size_t>(group.rank())];
-      if (group.rank() == 2) {
+      comm::Pending unneeded = group.all_reduce(other, Op::kSum);
+      if (group.rank() != each.waits) {
         told += line.await_failure(kPatience).has_value() ? 1 : 0;
         return;
       }
-      comm::Pending unneeded = group.all_reduce(other, Op::kSum);
       const auto dead = [&] {
         try {
           group.all_reduce(mine, Op::kSum);
@@ -612,13 +617,13 @@ TEST(ARankThatLeaves, FailsTheRunOnceSomebodyWaitsForIt) {
       const auto start = std::chrono::steady_clock::now();
       while (!dead() && std::chrono::steady_clock::now() - start < kPatience / 4)
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience / 4) << hosts;
-      EXPECT_FALSE(line.failure()) << hosts << ": nobody waits for it";
+      EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience / 4) << "hosts " << each.hosts;
+      EXPECT_FALSE(line.failure()) << "hosts " << each.hosts << ": nobody waits for it";
       EXPECT_THROW(unneeded.wait(), CommError);
       told += line.await_failure(kPatience).has_value() ? 1 : 0;
     };
     run_ranks_over(3, body, kPatience, open);
-    EXPECT_EQ(told, 2) << hosts << ": the foil, where somebody does";
+    EXPECT_EQ(told, 2) << "hosts " << each.hosts << ": the foil, where somebody does";
   }
 }
 

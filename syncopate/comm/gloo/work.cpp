@@ -27,6 +27,13 @@ class GlooOperation : public Pending::Work {
   }
 
   void wait() override {
+    waits_->awaited([&] { complete(); });
+    if (const Clock::rep ended = *ended_) note_end(Clock::time_point(Clock::duration(ended)));
+    if (after_) after_();
+  }
+
+ private:
+  void complete() {
     if (collective_) {
       waits_->wait(operation_, [&](milliseconds slice) { return poll(slice); });
     } else {
@@ -38,11 +45,8 @@ class GlooOperation : public Pending::Work {
           },
           [work = work_] { work->abort(); });
     }
-    if (const Clock::rep ended = *ended_) note_end(Clock::time_point(Clock::duration(ended)));
-    if (after_) after_();
   }
 
- private:
   bool poll(milliseconds slice) {
     const bool ready = work_->isCompleted();
     try {

@@ -30,17 +30,20 @@ class MpiLetter : public Pending::Work {
 
   void wait() override {
     Waits& waits = *state_->waits;
-    waits.awaited([&] {
-      waits.dying([&] {
-        Wait wait(waits, operation_);
-        state_->until([&] { return letter_->look(); }, [&] { return letter_->awaited(); }, operation_, &wait);
-        if (!letter_->error.empty()) throw CommError("{}", letter_->error);
-      });
-    });
+    if (!arrived()) waits.awaited([&] { waits.dying([&] { deliver(); }); });
     note_end(letter_->ended);
   }
 
  private:
+  /// Then it does not matter what has become of the group.
+  bool arrived() const { return letter_->look() && letter_->error.empty(); }
+
+  void deliver() {
+    Wait wait(*state_->waits, operation_);
+    state_->until([&] { return letter_->look(); }, [&] { return letter_->awaited(); }, operation_, &wait);
+    if (!letter_->error.empty()) throw CommError("{}", letter_->error);
+  }
+
   std::shared_ptr<MpiState> state_;
   const char* operation_;
   std::shared_ptr<MpiPost::Letter> letter_;

@@ -18,8 +18,9 @@ struct MpiState {
   int size = 1;
   std::atomic<bool> closed{false};  ///< the group is gone
 
-  /// Until `look`, which moves MPI on, or until one of the ranks that are `awaited` has left. `wait` has the
-  /// deadline; null: of a thread that has none. `operation`, for sentences.
+  /// Calls `look`, which lets MPI progress, until it returns true. Throws when one of the `awaited` ranks has
+  /// left, and at the deadline of `wait`; null: a thread without a deadline. `operation` is named in the
+  /// sentence.
   void until(const std::function<bool()>& look, const std::function<std::vector<int>()>& awaited,
              const char* operation, Wait* wait) const;
 };

@@ -12,8 +12,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSlice(250);
-/// A dead peer's connections break together: the lifeline names it within a moment of the complaint.
-constexpr milliseconds kGrace(1000);
 
 }  // namespace
 
@@ -93,16 +91,20 @@ void Waits::out_of_time(const char* operation) {
 void Waits::broken(const char* operation, const std::string& reason) {
   if (const auto failure = lifeline_->await_failure(kGrace)) give_up(failure->for_others());
   const std::string what = fmt::format("lost its connection to another rank in {}: {}", operation, reason);
+  const std::string sentence = fmt::format("rank {} {}", lifeline_->rank(), what);
+  if (timeout_ == kNoDeadline) desert(sentence);
   lifeline_->fail("it " + what, static_cast<int>(ExitCode::kComm));  // others may wait for others
-  give_up(fmt::format("rank {} {}", lifeline_->rank(), what));
+  give_up(sentence);
 }
 
 void Waits::deserted(const char* operation, int by, milliseconds grace) {
   if (const auto failure = lifeline_->await_failure(grace)) give_up(failure->for_others());
-  End end{fmt::format("rank {} left while rank {} waited for it in {}", by, lifeline_->rank(), operation),
-          true};
-  die_by(end);
-  throw Deserted("{}", end.sentence);
+  desert(fmt::format("rank {} left while rank {} waited for it in {}", by, lifeline_->rank(), operation));
+}
+
+void Waits::desert(const std::string& sentence) {
+  die_by({.sentence = sentence, .deserted = true});
+  throw Deserted("{}", sentence);
 }
 
 void Waits::awaited(const std::function<void()>& wait) {

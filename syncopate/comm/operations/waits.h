@@ -13,8 +13,9 @@
 
 namespace syncopate::comm {
 
-/// Another rank has left in good order, and what is expected of it never comes. The group is dead; the run
-/// has failed only where somebody waits for the operation (Waits::awaited).
+/// What is expected of another rank never comes: it has left in good order or, in a part of another group,
+/// its connection is gone and no rank is known to have failed. The group is dead; the run has failed only
+/// where somebody waits for the operation (Waits::awaited).
 class Deserted : public CommError {
  public:
   using CommError::CommError;
@@ -27,6 +28,9 @@ inline constexpr std::chrono::milliseconds kNoDeadline = std::chrono::millisecon
 /// State that a group shares with its operations: how to wait for others, and whether the group is dead.
 class Waits {
  public:
+  /// How long the lifeline may take to learn of a failure: groups and connections of whoever fails go first.
+  static constexpr std::chrono::milliseconds kGrace{1000};
+
   Waits(std::shared_ptr<lifeline::Lifeline> lifeline, std::chrono::milliseconds timeout)
       : lifeline_(std::move(lifeline)), timeout_(timeout) {}
 
@@ -44,11 +48,11 @@ class Waits {
   /// called from another thread.
   void wait_whole(const char* operation, const std::function<bool(std::chrono::milliseconds)>& block,
                   const std::function<void()>& abort);
-  /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon;
-  /// if not, the run has failed by this, and all ranks learn of it.
+  /// Handles a transport's error: throws CommError, naming the failed rank if the lifeline learns of it soon.
+  /// If not, the run has failed by this, and all ranks learn of it; without a deadline it throws Deserted.
   [[noreturn]] void broken(const char* operation, const std::string& reason);
-  /// Throws Deserted by a rank (the lifeline's number). `grace`: how long the lifeline may take to learn that
-  /// something else has failed, because of which that rank left.
+  /// Throws Deserted by a rank (the lifeline's number), unless the lifeline learns within `grace` of a
+  /// failure because of which that rank left.
   [[noreturn]] void deserted(const char* operation, int by, std::chrono::milliseconds grace);
   /// Waits by `wait` for somebody who needs the operation: if a rank has left meanwhile, the run has failed,
   /// and all ranks learn of it.
@@ -70,6 +74,7 @@ class Waits {
   };
   [[noreturn]] void out_of_time(const char* operation);
   [[noreturn]] void give_up(const std::string& sentence);
+  [[noreturn]] void desert(const std::string& sentence);
   void die_of(const std::exception& error);
   void die_by(End end);
 

@@ -19,17 +19,16 @@ namespace syncopate::comm {
 /// that call different things get a CommError.
 class ShmCollectives {
  public:
-  /// Until `ready`, which looks at the desk of that rank alone, at once where it is; throws when the group is
-  /// dead.
+  /// Waits until `ready` is true, which looks at the desk of `rank` alone. Throws when the group is dead.
   using Await = std::function<void(int rank, const std::function<bool()>& ready)>;
 
   explicit ShmCollectives(std::shared_ptr<ShmRegion> region) : region_(std::move(region)) {}
   void all_reduce(const at::Tensor& tensor, Op op, const Await& await);
-  /// Of a tensor that lies in a window: each rank sums a slice of everybody's tensors into all of them, or
-  /// into `total` alone where that is given, which all ranks see.
+  /// All-reduce of tensors that lie in windows. Each rank sums one slice of everybody's tensors and writes it
+  /// into all of them, or only into `total` where that is given: memory that all ranks share.
   void all_reduce_in_place(const at::Tensor& tensor, const ShmWindows::Place& place, Op op,
                            const at::Tensor& total, const Await& await);
-  /// The same of a tensor that lies anywhere, and stays as it is.
+  /// The sum of tensors that may lie anywhere, into `total`; the tensors stay as they are.
   void sum_into(const at::Tensor& total, const at::Tensor& tensor, const Await& await);
   /// Of tables and the bytes that say which rows are in use, which lie in windows: each rank sums a share of
   /// `numbers`.
@@ -38,7 +37,7 @@ class ShmCollectives {
   /// The same of a table that lies anywhere.
   void sum_rows(const at::Tensor& total, const at::Tensor& mine, const at::Tensor& numbers,
                 const Await& await);
-  /// Whether that is quicker for this one.
+  /// Whether all_reduce_in_place is the quicker one for this tensor.
   static bool pays_in_place(const at::Tensor& tensor);
   void broadcast(const at::Tensor& tensor, int root, const Await& await);
   void gather(const std::vector<at::Tensor>& into, const at::Tensor& mine, int root, const Await& await);

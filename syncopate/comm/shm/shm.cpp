@@ -25,8 +25,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSlice(250);
-/// Who fails leaves its groups first and says so then.
-constexpr milliseconds kBeforeItSaysSo(1000);
 
 inline void pause_a_moment() {
 #if defined(__x86_64__)
@@ -57,7 +55,7 @@ class ShmState {
       const auto left = who_left(rank);  // first: then what it has done is there to be seen
       if (ready()) return true;
       if (closed.load()) throw CommError("the group was destroyed while it was used");
-      if (left) waits->deserted(operation, *left, kBeforeItSaysSo);
+      if (left) waits->deserted(operation, *left, Waits::kGrace);
       return false;
     };
     if (wait != nullptr) return wait->until(sleep);
@@ -66,7 +64,7 @@ class ShmState {
     } while (!sleep(kSlice));
   }
 
-  /// As the lifeline knows the rank, where it has left. Of kAnyRank nobody knows.
+  /// The lifeline's number of a rank that has left; nothing while it is here, and for kAnyRank.
   std::optional<int> who_left(int rank) const {
     const int32_t left = rank == kAnyRank ? 0 : region->desk(rank).left.load();
     return left == 0 ? std::nullopt : std::optional<int>(left - 1);
@@ -111,11 +109,14 @@ class ShmLetter : public Pending::Work {
       : state_(std::move(state)), operation_(operation), letter_(std::move(letter)) {}
 
   void wait() override {
-    state_->waits->awaited([&] { state_->waits->dying([&] { deliver(); }); });
+    if (!arrived()) state_->waits->awaited([&] { state_->waits->dying([&] { deliver(); }); });
     note_end(letter_->ended);
   }
 
  private:
+  /// Then it does not matter what has become of the group.
+  bool arrived() const { return state_->post.done(*letter_) && letter_->error.empty(); }
+
   void deliver() {
     Wait wait(*state_->waits, operation_);
     while (!state_->post.done(*letter_)) {

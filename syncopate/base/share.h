@@ -12,8 +12,8 @@ struct Share {
   int64_t size() const { return end - begin; }
 };
 
-/// What one of `ranks` has of `count` elements: as much as the others but for a grain, in whole grains except
-/// at the end of all.
+/// The part of `count` elements that falls to one of `ranks`. Parts are whole grains, except that the last
+/// may end in the middle of one, and no two differ by more than a grain.
 inline Share share_of(int64_t count, int rank, int ranks, int64_t grain = 1) {
   const int64_t grains = (count + grain - 1) / grain;
   const auto border = [&](int64_t k) { return std::min(count, grains * k / ranks * grain); };

@@ -33,7 +33,7 @@ class Claims {
   /// Arms that are better by their own interval alone.
   const Arms& seemingly_better() const { return seemingly_better_; }
 
-  /// A smaller step in speed is none.
+  /// Arms whose speeds differ by less than this are called equally fast.
   static constexpr double kNoStep = 0.02;
 
  private:

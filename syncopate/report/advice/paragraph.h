@@ -7,7 +7,7 @@
 // What is told beside a verdict. Empty: nothing.
 namespace syncopate::report {
 
-/// Things of a kind that a paragraph tells: it is no list, and the table has the rest.
+/// At most so many arms or figures of one kind in a paragraph; the table has the rest.
 inline constexpr size_t kMostTold = 4;
 
 /// The arms that the verdict does not name, and the caveats.

@@ -18,16 +18,17 @@ class Cores {
   void share_messages(int64_t cores, double message_s, double slice_s);
   void share_work(int64_t cores) { shared_ = static_cast<double>(cores); }
 
-  /// An event that wakes a thread waits for a core: puts it off, once, and says so.
+  /// If the event wakes a thread, postpones it until a core is free for that thread, once. Returns whether it
+  /// did.
   bool put_off(Event& event);
-  /// How many copy at a time through one core's share of memory.
+  /// How many workers share one core's part of the memory bandwidth.
   double crowd() const;
 
-  /// An actor begins to compute for so many seconds of a core. Says whether kWorked will tell when it is
-  /// through; else it has a core of its own.
+  /// An actor begins to compute, which takes so many seconds on a core of its own. False if it has one; true
+  /// if cores are shared, and then an event kWorked tells when it has finished.
   bool begin(int actor, double seconds, double now);
   void end() { --computing_; }
-  /// Those who are through at an event kWorked of this version.
+  /// The actors that have finished at an event kWorked of this version.
   std::vector<int> through(int version, double now);
 
  private:

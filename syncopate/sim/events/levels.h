@@ -21,9 +21,9 @@ class Levels {
   int add(Operation operation);
   /// How many hosts an operation in two levels has.
   size_t hosts(const Operation& operation) const { return layouts_.at(operation.group).hosts.size(); }
-  /// A rank comes to an operation: once all ranks of its host are there, the leader gets what they have.
+  /// A rank reaches an operation. Once all ranks of its host have, their tensors go up to the leader.
   void begin(Operation& operation, int rank, double now);
-  /// A leader has what the others sent in a piece: its host's ranks get it, behind what came before.
+  /// A leader has the result of a piece. It goes down to the ranks of its host, after the pieces before it.
   void crossed(const Operation& piece, int leader, double now);
 
  private:

@@ -78,7 +78,9 @@ void Waits::wait_whole(const char* operation, const std::function<bool(milliseco
   }
   if (done) return;
   end.raise();
-  if (!complaint.empty() && Clock::now() - start >= timeout_) out_of_time(operation);
+  // kNoDeadline has no number of nanoseconds.
+  const bool late = timeout_ != kNoDeadline && Clock::now() - start >= timeout_;
+  if (late && !complaint.empty()) out_of_time(operation);
   broken(operation, complaint);
 }
 

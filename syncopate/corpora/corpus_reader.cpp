@@ -81,11 +81,6 @@ std::vector<Keys> keys_of_all(const std::vector<std::filesystem::path>& files, c
 
 }  // namespace
 
-std::string_view name_of(Split split) {
-  constexpr std::string_view kNames[] = {"train", "validation", "test"};
-  return kNames[static_cast<size_t>(split)];
-}
-
 std::vector<std::string_view> DocumentBatch::documents() const {
   std::vector<std::string_view> found;
   size_t begin = 0;

@@ -12,10 +12,6 @@
 
 namespace syncopate::corpora {
 
-enum class Split : uint8_t { kTrain, kValidation, kTest };
-inline constexpr Split kSplits[] = {Split::kTrain, Split::kValidation, Split::kTest};
-std::string_view name_of(Split split);  ///< "train"
-
 /// Neighbouring documents of one split, about a mebibyte of them.
 struct DocumentBatch {
   Split split = Split::kTrain;

@@ -7,7 +7,7 @@
 #include "syncopate/base/text.h"
 #include "syncopate/corpora/gutenberg.h"
 #include "syncopate/corpora/splits.h"
-#include "syncopate/corpora/table.h"
+#include "syncopate/corpora/tables/table.h"
 
 namespace syncopate::corpora {
 namespace {
@@ -88,10 +88,10 @@ DocumentsNoted give_all(const std::vector<std::string_view>& texts, std::string_
   return noted;
 }
 
-DocumentsNoted give_rows(const Table& table, const std::string& column, const UseDocument& use) {
+DocumentsNoted give_rows(const TableFile& table, const std::string& column, const UseDocument& use) {
   DocumentsNoted noted;
   const size_t texts = table.column(column.empty() ? "text" : column);
-  for (size_t row = 0; row < table.rows(); ++row) give(trim(table.cell(row, texts)), use, noted);
+  table.for_each_row([&](const TableFile::Row& row) { give(trim(row.cells[texts]), use, noted); });
   noted.notes = table.notes();
   return noted;
 }
@@ -121,7 +121,7 @@ DocumentsNoted for_each_document(const std::filesystem::path& path, std::string_
                                  const std::string& column, const FileForm& form, const UseDocument& use) {
   DocumentsNoted noted;
   if (is_table(path)) {
-    noted = give_rows(Table(path, Table::form_of(path, /*quoted_tabs=*/true), form), column, use);
+    noted = give_rows(TableFile(path, TableColumns::form_of(path, /*quoted_tabs=*/true), form), column, use);
   } else {
     const OpenText file(path, "text", form.encoding);
     const LookedAt let_go = [&file] { file.let_go(); };

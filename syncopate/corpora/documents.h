@@ -38,7 +38,7 @@ bool is_table(const std::filesystem::path& path);
 
 /// Gives `use` the documents of a text file or, by its ending, a table (one a row, from the column `column`).
 /// Of a text the headers and footers of Project Gutenberg's books are left out and counted. Throws DataError
-/// when there is no text. A plain text is never whole in memory.
+/// when there is no text. A plain file in UTF-8 is never whole in memory.
 DocumentsNoted for_each_document(const std::filesystem::path& path, std::string_view how,
                                  const std::string& column, const FileForm& form, const UseDocument& use);
 

@@ -2,8 +2,8 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/corpora/csv_task.h"
-#include "syncopate/corpora/glue.h"
+#include "syncopate/corpora/tables/csv_task.h"
+#include "syncopate/corpora/tables/glue.h"
 #include "syncopate/corpora/wordnet/hypernym.h"
 #include "syncopate/corpora/wordnet/wordnet.h"
 
@@ -25,19 +25,23 @@ std::vector<std::string> task_names() {
   return names;
 }
 
-TextTask load_task(const TextSource& source, Purpose purpose) {
-  if (source.task == "supersense") return load_supersense(source.path, purpose);
-  if (source.task == "hypernym") return load_hypernym(source.path, purpose);
+std::unique_ptr<const TextTaskReader> open_task(const TextSource& source, Purpose purpose) {
+  if (source.task == "supersense") return reader_of(load_supersense(source.path, purpose));
+  if (source.task == "hypernym") return reader_of(load_hypernym(source.path, purpose));
   if (source.task == "csv") {
     require_path(source, "train.csv and test.csv");
-    return load_csv(source, purpose);
+    return open_csv(source, purpose);
   }
   for (const GlueFormat& format : glue_formats()) {
     if (format.name != source.task) continue;
     require_path(source, "train.tsv and dev.tsv");
-    return load_glue(format, source.path, purpose, source.form);
+    return open_glue(format, source.path, purpose, source.form);
   }
   throw ConfigError("unknown task \"{}\"{}", source.task, suggestion(source.task, task_names()));
+}
+
+TextTask load_task(const TextSource& source, Purpose purpose) {
+  return read_whole(*open_task(source, purpose), source.task);
 }
 
 std::optional<bool> reads_pairs(const TextSource& source) {

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "syncopate/corpora/text_file.h"
-#include "syncopate/corpora/text_task.h"
+#include "syncopate/corpora/text_task_reader.h"
 
 namespace syncopate::corpora {
 
@@ -23,14 +24,17 @@ struct TextSource {
 /// Every text task there is, for help and suggestions.
 std::vector<std::string> task_names();
 
-/// Loads a task by name; the one place that knows them all. Throws ConfigError for an unknown name or a path
-/// or column that is needed, DataError for bad data.
+/// Opens a task by name and reads it once; the one place that knows them all. Throws ConfigError for an
+/// unknown name or a path or column that is needed, DataError for bad data.
+std::unique_ptr<const TextTaskReader> open_task(const TextSource& source, Purpose purpose);
+
+/// The same in memory.
 TextTask load_task(const TextSource& source, Purpose purpose);
 
 /// Whether an example of the task is two texts; none: its columns would say, and are not named.
 std::optional<bool> reads_pairs(const TextSource& source);
 
-/// The files that load_task reads, of tasks that read tables; of others none. Throws as it does.
+/// The files that open_task reads, of tasks that read tables; of others none. Throws as it does.
 std::vector<std::filesystem::path> files_of_task(const TextSource& source, Purpose purpose);
 
 }  // namespace syncopate::corpora

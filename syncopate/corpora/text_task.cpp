@@ -8,6 +8,11 @@
 
 namespace syncopate::corpora {
 
+std::string_view name_of(Split split) {
+  constexpr std::string_view kNames[] = {"train", "validation", "test"};
+  return kNames[static_cast<size_t>(split)];
+}
+
 uint64_t stable_hash(std::string_view bytes) {
   uint64_t hash = 0xCBF29CE484222325ULL;
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3ULL;
@@ -40,30 +45,6 @@ void hold_out(std::vector<TextExample> examples, const std::vector<uint64_t>& ke
   for (size_t i = 0; i < examples.size(); ++i) {
     (held[i] != 0 ? task.test : task.train).push_back(std::move(examples[i]));
   }
-}
-
-void hold_out_tenth(std::vector<TextExample> examples, TextTask& task) {
-  std::vector<uint64_t> keys;
-  keys.reserve(examples.size());
-  for (const TextExample& example : examples) keys.push_back(stable_hash(example.a + '\t' + example.b));
-  hold_out(std::move(examples), keys, static_cast<int64_t>(a_tenth(keys.size())), task);
-}
-
-void hold_out_of_one_file(const std::filesystem::path& path, TextTask& task) {
-  if (task.test.size() < 2) {
-    throw DataError("{} has one example, too few to train and test on", path.string());
-  }
-  std::vector<TextExample> all = std::exchange(task.test, {});
-  hold_out_tenth(std::move(all), task);
-}
-
-std::vector<std::string_view> texts_of(const std::vector<TextExample>& examples) {
-  std::vector<std::string_view> texts;
-  for (const TextExample& example : examples) {
-    texts.push_back(example.a);
-    if (!example.b.empty()) texts.push_back(example.b);
-  }
-  return texts;
 }
 
 }  // namespace syncopate::corpora

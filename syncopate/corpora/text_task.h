@@ -8,6 +8,10 @@
 
 namespace syncopate::corpora {
 
+enum class Split : uint8_t { kTrain, kValidation, kTest };
+inline constexpr Split kSplits[] = {Split::kTrain, Split::kValidation, Split::kTest};
+std::string_view name_of(Split split);  ///< "train"
+
 /// A text, or two, and the number of its label.
 struct TextExample {
   std::string a;
@@ -55,16 +59,5 @@ size_t a_tenth(size_t all);
 /// the order given; of equal keys the earlier is smaller. One key per example.
 void hold_out(std::vector<TextExample> examples, const std::vector<uint64_t>& keys, int64_t count,
               TextTask& task);
-
-/// hold_out of a tenth (one at least) by the hash of the texts, so equal texts fall on one side save at the
-/// edge.
-void hold_out_tenth(std::vector<TextExample> examples, TextTask& task);
-
-/// For training on one file, read whole into `task.test`: leaves a tenth there and moves the rest to
-/// `task.train`. Throws DataError, naming the file, when there is one example only.
-void hold_out_of_one_file(const std::filesystem::path& path, TextTask& task);
-
-/// Views of all texts, for train_vocabulary; valid as long as `examples` is.
-std::vector<std::string_view> texts_of(const std::vector<TextExample>& examples);
 
 }  // namespace syncopate::corpora

@@ -19,7 +19,7 @@ class TextDataset : public Dataset {
   TextDataset(std::shared_ptr<const TextExamples> examples, int32_t pad);
   /// Tokenizes; `max_length` counts the special words. Throws ConfigError when it is less than 3, the special
   /// words of a pair.
-  TextDataset(std::vector<corpora::TextExample> examples, const text::WordPiece& tokenizer,
+  TextDataset(const std::vector<corpora::TextExample>& examples, const text::WordPiece& tokenizer,
               int64_t max_length);
 
   int64_t size() const override { return examples_->size(); }

@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "syncopate/base/error.h"
-#include "syncopate/base/hash.h"
-#include "syncopate/base/ordered_work.h"
 
 namespace syncopate::data {
 namespace {
@@ -52,17 +50,6 @@ class FileExamples : public TextExamples {
   const uint64_t fingerprint_;
 };
 
-void append_encoded(MemoryExamples& made, const corpora::TextExample& example,
-                    const text::WordPiece& tokenizer, int64_t max_length) {
-  const std::optional<std::string_view> pair =
-      example.b.empty() ? std::nullopt : std::optional<std::string_view>(example.b);
-  made.append(tokenizer.encode(example.a, pair, max_length), example.label);
-}
-
-void require_room_for_special_words(int64_t max_length) {
-  if (max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", max_length);
-}
-
 }  // namespace
 
 void MemoryExamples::append(const text::Encoding& encoding, int64_t label) {
@@ -70,6 +57,13 @@ void MemoryExamples::append(const text::Encoding& encoding, int64_t label) {
   starts_.push_back(tokens());
   seconds_.push_back(static_cast<int32_t>(std::count(encoding.types.begin(), encoding.types.end(), 1)));
   labels_.push_back(static_cast<int32_t>(label));
+}
+
+void MemoryExamples::append(const corpora::TextExample& example, const text::WordPiece& tokenizer,
+                            int64_t max_length) {
+  const std::optional<std::string_view> pair =
+      example.b.empty() ? std::nullopt : std::optional<std::string_view>(example.b);
+  append(tokenizer.encode(example.a, pair, max_length), example.label);
 }
 
 void MemoryExamples::append(const MemoryExamples& others) {
@@ -89,70 +83,61 @@ TextExamples::Example MemoryExamples::at(int64_t id) const {
           .label = labels_[i]};
 }
 
+std::span<const int32_t> MemoryExamples::words(const Example& example) const {
+  return std::span(words_).subspan(static_cast<size_t>(example.begin), static_cast<size_t>(example.length));
+}
+
 void MemoryExamples::read(const Example& example, std::span<int32_t> into) const {
-  std::copy_n(words_.begin() + example.begin, into.size(), into.begin());
+  std::copy_n(words(example).begin(), into.size(), into.begin());
 }
 
 uint64_t MemoryExamples::fingerprint() const {
-  return checksum_of(labels_, checksum_of(seconds_, checksum_of(starts_, checksum_of(words_))));
-}
-
-nlohmann::json MemoryExamples::write(const std::filesystem::path& folder, const std::string& split,
-                                     int64_t vocabulary) const {
-  const std::vector<std::string> names = files_of_examples(split);
-  TokenFileWriter words(token_file(folder, names[0]), vocabulary);
-  constexpr size_t kPortion = size_t{1} << 18;
-  for (std::span<const int32_t> rest = words_; !rest.empty();
-       rest = rest.subspan(std::min(kPortion, rest.size())))
-    words.append(rest.first(std::min(kPortion, rest.size())));
-  words.finish();
-  TokenFileWriter examples(token_file(folder, names[1]), std::numeric_limits<int64_t>::max());
+  ExamplesFingerprint all;
   for (int64_t id = 0; id < size(); ++id) {
     const Example example = at(id);
-    const auto [low, high] = halves_of(example.begin);
-    examples.append(std::array<int32_t, kNumbers>{low, high, example.seconds, example.label});
+    all.add(words(example), example.seconds, example.label);
   }
-  examples.append(halves_of(tokens()));
-  examples.finish();
-  return fingerprint();
+  return all.value();
 }
 
-std::shared_ptr<const MemoryExamples> tokenized(std::vector<corpora::TextExample> examples,
-                                                const text::WordPiece& tokenizer, int64_t max_length) {
-  require_room_for_special_words(max_length);
-  auto all = std::make_shared<MemoryExamples>();
-  for (const corpora::TextExample& example : examples) append_encoded(*all, example, tokenizer, max_length);
-  return all;
+void ExamplesFingerprint::add(std::span<const int32_t> words, int32_t seconds, int32_t label) {
+  const auto bytes = [](std::span<const int32_t> numbers) {
+    return std::string_view(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes());
+  };
+  words_.add(bytes(words));
+  examples_.add(bytes(std::array{static_cast<int32_t>(words.size()), seconds, label}));
 }
 
-std::shared_ptr<const MemoryExamples> tokenized_together(std::vector<corpora::TextExample> examples,
-                                                         const text::WordPiece& tokenizer, int64_t max_length,
-                                                         const std::function<void(int64_t done)>& progress) {
-  require_room_for_special_words(max_length);
-  using Texts = std::vector<corpora::TextExample>;
-  constexpr size_t kTogether = 1024;
-  auto all = std::make_shared<MemoryExamples>();
-  OrderedWork<Texts, MemoryExamples> work(
-      worthwhile_threads(),
-      [&] {
-        return [&](Texts& texts) {
-          MemoryExamples made;
-          for (const corpora::TextExample& example : texts)
-            append_encoded(made, example, tokenizer, max_length);
-          return made;
-        };
-      },
-      [&](const MemoryExamples& made) {
-        all->append(made);
-        progress(all->size());
-      });
-  for (size_t from = 0; from < examples.size(); from += kTogether) {
-    const auto first = examples.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto count = static_cast<std::ptrdiff_t>(std::min(kTogether, examples.size() - from));
-    work.add(Texts(std::make_move_iterator(first), std::make_move_iterator(first + count)));
+uint64_t ExamplesFingerprint::value() const {
+  return checksum_of(std::vector<uint64_t>{words_.value(), examples_.value()});
+}
+
+void require_room_for_special_words(int64_t max_length) {
+  if (max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", max_length);
+}
+
+ExamplesWriter::ExamplesWriter(const std::filesystem::path& folder, const std::string& split,
+                               int64_t vocabulary)
+    : words_(token_file(folder, files_of_examples(split)[0]), vocabulary),
+      examples_(token_file(folder, files_of_examples(split)[1]), std::numeric_limits<int64_t>::max()) {}
+
+void ExamplesWriter::append(const MemoryExamples& examples) {
+  for (int64_t id = 0; id < examples.size(); ++id) {
+    const TextExamples::Example example = examples.at(id);
+    const std::span<const int32_t> words = examples.words(example);
+    const auto [low, high] = halves_of(begin_);
+    words_.append(words);
+    examples_.append(std::array<int32_t, kNumbers>{low, high, example.seconds, example.label});
+    fingerprint_.add(words, example.seconds, example.label);
+    begin_ += example.length;
   }
-  work.finish();
-  return all;
+}
+
+nlohmann::json ExamplesWriter::finish() {
+  examples_.append(halves_of(begin_));
+  words_.finish();
+  examples_.finish();
+  return fingerprint_.value();
 }
 
 std::vector<std::string> files_of_examples(const std::string& split) { return {split, split + "-examples"}; }

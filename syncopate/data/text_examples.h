@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "syncopate/base/hash.h"
 #include "syncopate/corpora/text_task.h"
 #include "syncopate/data/token_file.h"
 #include "syncopate/text/wordpiece.h"
@@ -35,21 +35,29 @@ class TextExamples {
   virtual uint64_t fingerprint() const = 0;  ///< the same in memory and in files
 };
 
+/// What decides whether examples are the same, of examples that come in pieces.
+class ExamplesFingerprint {
+ public:
+  void add(std::span<const int32_t> words, int32_t seconds, int32_t label);
+  uint64_t value() const;
+
+ private:
+  Checksum words_, examples_;
+};
+
 class MemoryExamples : public TextExamples {
  public:
   void append(const text::Encoding& encoding, int64_t label);
+  /// Tokenizes; `max_length` counts the special words and is 3 or more.
+  void append(const corpora::TextExample& example, const text::WordPiece& tokenizer, int64_t max_length);
   void append(const MemoryExamples& others);
 
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   Example at(int64_t id) const override;
   void read(const Example& example, std::span<int32_t> into) const override;
+  std::span<const int32_t> words(const Example& example) const;
   int64_t tokens() const override { return static_cast<int64_t>(words_.size()); }
   uint64_t fingerprint() const override;
-
-  /// Writes token files of a split, named by files_of_examples, for words of a vocabulary of that size; what
-  /// open_examples needs besides. Failures are std::system_error.
-  nlohmann::json write(const std::filesystem::path& folder, const std::string& split,
-                       int64_t vocabulary) const;
 
  private:
   std::vector<int32_t> words_;      ///< one example after the other
@@ -57,18 +65,27 @@ class MemoryExamples : public TextExamples {
   std::vector<int32_t> seconds_, labels_;
 };
 
-/// The examples by a tokenizer, cut to `max_length` with their special words.
-std::shared_ptr<const MemoryExamples> tokenized(std::vector<corpora::TextExample> examples,
-                                                const text::WordPiece& tokenizer, int64_t max_length);
-/// The same by all processors; texts are gone as soon as they are done. `progress` is told how many.
-std::shared_ptr<const MemoryExamples> tokenized_together(std::vector<corpora::TextExample> examples,
-                                                         const text::WordPiece& tokenizer, int64_t max_length,
-                                                         const std::function<void(int64_t done)>& progress);
+/// Throws ConfigError when `max_length` has no room for the special words of a pair.
+void require_room_for_special_words(int64_t max_length);
+
+/// Writes examples of a split, words of a vocabulary of that size, into token files that are named by
+/// files_of_examples. Failures are CannotWrite.
+class ExamplesWriter {
+ public:
+  ExamplesWriter(const std::filesystem::path& folder, const std::string& split, int64_t vocabulary);
+  void append(const MemoryExamples& examples);
+  nlohmann::json finish();  ///< what open_examples needs besides
+
+ private:
+  TokenFileWriter words_, examples_;
+  int64_t begin_ = 0;  ///< of the next example's words
+  ExamplesFingerprint fingerprint_;
+};
 
 /// The names of a split's token files.
 std::vector<std::string> files_of_examples(const std::string& split);
 
-/// The examples that were written; `files` as named, `note` as write() gave it.
+/// The examples that were written; `files` as named, `note` as finish() gave it.
 std::shared_ptr<const TextExamples> open_examples(std::span<const std::shared_ptr<const TokenFile>> files,
                                                   const nlohmann::json& note);
 

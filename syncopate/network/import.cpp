@@ -9,7 +9,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/quantile.h"
 #include "syncopate/base/text.h"
-#include "syncopate/corpora/table.h"
+#include "syncopate/corpora/tables/table.h"
 
 namespace syncopate::network {
 namespace {

@@ -48,12 +48,15 @@ train::MakeMetric metric_of(const std::vector<std::string>& labels,
 
 }  // namespace
 
-void keep_test_sample(corpora::TextTask& task, const spec::RunSpec& spec) {
-  const std::vector<int64_t> chosen = keep_sample(task.test, spec);
+std::vector<corpora::TestPart> parts_among(const std::vector<corpora::TestPart>& parts,
+                                           const std::vector<int64_t>& kept) {
   const auto before = [&](int64_t number) {
-    return std::lower_bound(chosen.begin(), chosen.end(), number) - chosen.begin();
+    return std::lower_bound(kept.begin(), kept.end(), number) - kept.begin();
   };
-  for (corpora::TestPart& part : task.parts) part = {part.name, before(part.begin), before(part.end)};
+  std::vector<corpora::TestPart> found;
+  for (const corpora::TestPart& part : parts)
+    found.push_back({part.name, before(part.begin), before(part.end)});
+  return found;
 }
 
 corpora::FileForm file_form(const spec::ColumnSpec& columns) {

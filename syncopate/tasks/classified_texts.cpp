@@ -5,8 +5,13 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <span>
 #include <utility>
 
+#include "syncopate/base/ordered_work.h"
 #include "syncopate/base/progress.h"
 #include "syncopate/data/token_file.h"
 #include "syncopate/tasks/setup.h"
@@ -19,49 +24,62 @@ namespace {
 
 /// Another number whenever the same files, settings and vocabulary would become other examples than before,
 /// or be written in another way.
-constexpr int kExamplesVersion = 1;
+constexpr int kExamplesVersion = 2;
 
-corpora::TextSource source_of(const spec::RunSpec& spec) {
-  return text_source(spec.task.name, spec.task.data, spec.task.columns());
-}
-
-corpora::TextSource validation_source(const spec::RunSpec& spec, const std::vector<std::string>& labels) {
-  corpora::TextSource source = text_source(spec.task.name, spec.validation().path, spec.task.columns());
-  source.labels = labels;
-  return source;
-}
-
-uint64_t key_of_texts(const corpora::TextExample& example) {
-  return corpora::validation_key(example.a, example.b);
-}
-
-std::vector<uint64_t> keys_of_texts(const std::vector<corpora::TextExample>& examples) {
-  std::vector<uint64_t> keys;
-  for (const corpora::TextExample& example : examples) keys.push_back(key_of_texts(example));
-  return keys;
-}
-
-/// Bytes that an example will take, about.
-double expected_room(const corpora::TextExample& text, int64_t max_length, int64_t vocabulary) {
-  constexpr double kBesides = 16;
-  const auto letters = static_cast<double>(text.a.size() + text.b.size());
-  const auto most = static_cast<double>(max_length) * static_cast<double>(data::width_of_pieces(vocabulary));
-  return std::min(data::expected_bytes(letters, vocabulary), most) + kBesides;
-}
-
-std::vector<std::string> notes_of(const corpora::TextTask& task) {
-  std::vector<std::string> notes = task.notes;
-  notes.insert(notes.end(), task.training_notes.begin(), task.training_notes.end());
-  return notes;
-}
-
+/// The files that are read; none where a part of the data is built in.
 std::vector<std::filesystem::path> files_of(const spec::RunSpec& spec) {
-  auto files = corpora::files_of_task(source_of(spec), corpora::Purpose::kTrain);
+  const auto files_at = [&](const std::string& path, corpora::Purpose purpose) {
+    return corpora::files_of_task(text_source(spec.task.name, path, spec.task.columns()), purpose);
+  };
+  auto files = files_at(spec.task.data, corpora::Purpose::kTrain);
   if (files.empty() || spec.validation().path.empty()) return files;
-  const auto own = corpora::files_of_task(validation_source(spec, {}), corpora::Purpose::kEvaluate);
+  const auto own = files_at(spec.validation().path, corpora::Purpose::kEvaluate);
   files.insert(files.end(), own.begin(), own.end());
   return files;
 }
+
+/// Bytes that the tokens will take, about.
+double expected_room(const ChosenTexts& texts, int64_t max_length, int64_t vocabulary) {
+  constexpr double kBesides = 16;  // of an example
+  const auto most = static_cast<double>(max_length) * static_cast<double>(data::width_of_pieces(vocabulary));
+  return static_cast<double>(texts.size()) *
+         (std::min(data::expected_bytes(texts.mean_letters(), vocabulary), most) + kBesides);
+}
+
+/// What `make` gives of each batch of texts, by several threads; `use` gets it in the batches' order.
+template <typename Made, typename Make, typename Use>
+void for_each_made(const ChosenTexts& texts, size_t threads, const Make& make, const Use& use) {
+  OrderedWork<ChosenTexts::Batch, Made> work(
+      threads, [&] { return [&](ChosenTexts::Batch& batch) { return make(batch); }; }, use);
+  texts.read([&](ChosenTexts::Batch batch) { work.add(std::move(batch)); });
+  work.finish();
+}
+
+struct MadeExamples {
+  corpora::Split split = corpora::Split::kTrain;
+  data::MemoryExamples examples;
+};
+
+/// Gives `use` the texts as examples.
+void tokenize(const ChosenTexts& texts, size_t threads, const text::WordPiece& tokenizer, int64_t max_length,
+              const std::function<void(const MadeExamples&)>& use) {
+  data::require_room_for_special_words(max_length);
+  for_each_made<MadeExamples>(
+      texts, threads,
+      [&](const ChosenTexts::Batch& batch) {
+        MadeExamples made{.split = batch.split, .examples = {}};
+        for (const corpora::TextExample& example : batch.texts)
+          made.examples.append(example, tokenizer, max_length);
+        return made;
+      },
+      use);
+}
+
+/// As many as there are splits, found by theirs.
+template <typename Of>
+using PerSplit = std::array<Of, std::size(corpora::kSplits)>;
+
+size_t slot(corpora::Split split) { return static_cast<size_t>(split); }
 
 }  // namespace
 
@@ -76,33 +94,32 @@ ClassifiedTexts::ClassifiedTexts(const spec::RunSpec& spec, bool speaks) : spec_
   if (drawn || !worth_keeping(spec, kept_->bytes())) kept_.reset();
 }
 
-ClassifiedTexts::Loaded& ClassifiedTexts::load() {
-  if (loaded_) return *loaded_;
-  Loaded found{.task = corpora::load_task(source_of(spec_), corpora::Purpose::kTrain), .validation = {}};
-  corpora::TextTask& task = found.task;
-  found.validation = hold_out_validation(task.train, spec_, key_of_texts, "examples", task.notes);
-  if (!spec_.validation().path.empty()) {
-    corpora::TextTask own =
-        corpora::load_task(validation_source(spec_, task.labels), corpora::Purpose::kEvaluate);
-    task.notes.insert(task.notes.end(), own.notes.begin(), own.notes.end());
-    require_other_than_test(keys_of_texts(own.test), keys_of_texts(task.test));
-    found.validation = std::move(own.test);
-  }
-  keep_subset(task.train, spec_);
-  keep_test_sample(task, spec_);
-  return loaded_.emplace(std::move(found));
-}
+const ChosenTexts& ClassifiedTexts::chosen() { return chosen_ ? *chosen_ : chosen_.emplace(spec_); }
 
 void ClassifiedTexts::forget() {
-  if (!loaded_) return;
-  loaded_.reset();
+  if (!chosen_) return;
+  chosen_.reset();
   ::malloc_trim(0);  // the allocator is told to keep what steps need again and again, which texts are not
 }
 
+size_t ClassifiedTexts::threads() const { return kept_ ? worthwhile_threads() : 1; }
+
 std::string ClassifiedTexts::learn() {
-  return fmt::format("{}", fmt::join(text::train_vocabulary(corpora::texts_of(load().task.train),
-                                                            {.size = spec_.model.vocab_size}),
-                                     "\n"));
+  const text::VocabularyOptions options{.size = spec_.model.vocab_size};
+  text::WordCounts all;
+  for_each_made<text::WordCounts>(
+      chosen(), threads(),
+      [&](const ChosenTexts::Batch& batch) {
+        text::WordCounts counts;
+        if (batch.split != corpora::Split::kTrain) return counts;
+        for (const corpora::TextExample& example : batch.texts) {
+          text::count_words(example.a, options, counts);
+          text::count_words(example.b, options, counts);
+        }
+        return counts;
+      },
+      [&](const text::WordCounts& counts) { all.add(counts); });
+  return fmt::format("{}", fmt::join(text::vocabulary_of_words(all, options), "\n"));
 }
 
 void ClassifiedTexts::use_memory(const std::string& why) {
@@ -141,47 +158,40 @@ std::string ClassifiedTexts::vocabulary(bool wanted) {
       use_memory(error.what());
     }
   }
-  load();  // by every rank at the same time, while one learns
+  chosen();  // by every rank at the same time, while one learns
   return wanted ? learn() : "";
 }
 
 ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64_t max_length) {
-  const std::vector<std::string> splits{"train", "test", "validation"};
   const text::TextRules& rules = tokenizer.rules();
   data::KeptFolder::Recipe recipe{.what = choices(), .names = {}, .room = 0, .make = {}};
   recipe.what["vocabulary"] = fingerprint_of(tokenizer.words());
   recipe.what["rules"] = {rules.lower_case, rules.strip_accents, rules.split_cjk};
   recipe.what["max_length"] = max_length;
-  for (const std::string& split : splits) {
-    for (const std::string& name : data::files_of_examples(split)) recipe.names.push_back(name);
+  for (const corpora::Split split : corpora::kSplits) {
+    for (const std::string& name : data::files_of_examples(std::string(name_of(split))))
+      recipe.names.push_back(name);
   }
   recipe.make = [&](const std::filesystem::path& folder) {
-    Loaded& loaded = load();
-    corpora::TextTask& task = loaded.task;
-    nlohmann::json note{{"labels", task.labels},
-                        {"notes", notes_of(task)},
+    const ChosenTexts& texts = chosen();
+    kept_->require_room(expected_room(texts, max_length, tokenizer.size()));
+    PerSplit<std::optional<data::ExamplesWriter>> writers;
+    for (const corpora::Split split : corpora::kSplits)
+      writers[slot(split)].emplace(folder, std::string(name_of(split)), tokenizer.size());
+    Progress progress(progress_of_tokens(kept_->bytes()), texts.size(), "texts tokenized:");
+    int64_t done = 0;
+    tokenize(texts, threads(), tokenizer, max_length, [&](const MadeExamples& made) {
+      writers[slot(made.split)]->append(made.examples);
+      progress.update(done += made.examples.size(), 0, {});
+    });
+    nlohmann::json note{{"labels", texts.labels()},
+                        {"notes", texts.notes()},
                         {"parts", nlohmann::json::array()},
-                        {"validation", !loaded.validation.empty()},
+                        {"validation", texts.validates()},
                         {"splits", nlohmann::json::array()}};
-    for (const corpora::TestPart& part : task.parts)
+    for (const corpora::TestPart& part : texts.parts())
       note["parts"].push_back({part.name, part.begin, part.end});
-    std::vector<corpora::TextExample>* const texts[] = {&task.train, &task.test, &loaded.validation};
-    int64_t all = 0, before = 0;
-    double room = 0;
-    for (const auto* split : texts) {
-      all += static_cast<int64_t>(split->size());
-      for (const corpora::TextExample& text : *split)
-        room += expected_room(text, max_length, tokenizer.size());
-    }
-    kept_->require_room(room);
-    Progress progress(progress_of_tokens(kept_->bytes()), all, "texts tokenized:");
-    for (size_t i = 0; i < splits.size(); ++i) {
-      const auto made =
-          data::tokenized_together(std::exchange(*texts[i], {}), tokenizer, max_length,
-                                   [&](int64_t done) { progress.update(before + done, 0, {}); });
-      before += made->size();
-      note["splits"].push_back(made->write(folder, splits[i], tokenizer.size()));
-    }
+    for (auto& writer : writers) note["splits"].push_back(writer->finish());
     return note;
   };
   const data::KeptFolder::Entry entry = kept_->entry(recipe);
@@ -195,12 +205,28 @@ ClassifiedExamples ClassifiedTexts::kept(const text::WordPiece& tokenizer, int64
     found.parts.push_back({part.at(0), part.at(1), part.at(2)});
   found.notes.insert(found.notes.end(), entry.notes.begin(), entry.notes.end());
   const std::span<const std::shared_ptr<const data::TokenFile>> files = entry.files;
-  const auto open = [&](size_t split) {
-    return data::open_examples(files.subspan(2 * split, 2), entry.note.at("splits").at(split));
+  const auto open = [&](corpora::Split split) {
+    return data::open_examples(files.subspan(2 * slot(split), 2), entry.note.at("splits").at(slot(split)));
   };
-  found.train = open(0);
-  found.test = open(1);
-  if (entry.note.at("validation").get<bool>()) found.validation = open(2);
+  found.train = open(corpora::Split::kTrain);
+  found.test = open(corpora::Split::kTest);
+  if (entry.note.at("validation").get<bool>()) found.validation = open(corpora::Split::kValidation);
+  return found;
+}
+
+ClassifiedExamples ClassifiedTexts::in_memory(const text::WordPiece& tokenizer, int64_t max_length) {
+  const ChosenTexts& texts = chosen();
+  PerSplit<std::shared_ptr<data::MemoryExamples>> made;
+  for (auto& split : made) split = std::make_shared<data::MemoryExamples>();
+  tokenize(texts, threads(), tokenizer, max_length,
+           [&](const MadeExamples& batch) { made[slot(batch.split)]->append(batch.examples); });
+  ClassifiedExamples found{.labels = texts.labels(),
+                           .parts = texts.parts(),
+                           .notes = texts.notes(),
+                           .train = made[slot(corpora::Split::kTrain)],
+                           .test = made[slot(corpora::Split::kTest)],
+                           .validation = {}};
+  if (texts.validates()) found.validation = made[slot(corpora::Split::kValidation)];
   return found;
 }
 
@@ -210,24 +236,10 @@ ClassifiedExamples ClassifiedTexts::examples(const text::WordPiece& tokenizer, i
     try {
       found = kept(tokenizer, max_length);
     } catch (const data::CacheUnavailable& error) {
-      forget();  // some texts may be gone already
       use_memory(error.what());
     }
   }
-  if (!found.train) {
-    Loaded& loaded = load();
-    corpora::TextTask& task = loaded.task;
-    found.labels = task.labels;
-    found.parts = task.parts;
-    found.notes = notes_of(task);
-    const auto made = [&](std::vector<corpora::TextExample>& texts) {
-      return data::tokenized(std::exchange(texts, {}), tokenizer, max_length);
-    };
-    const bool validates = !loaded.validation.empty();
-    found.train = made(task.train);
-    found.test = made(task.test);
-    if (validates) found.validation = made(loaded.validation);
-  }
+  if (!found.train) found = in_memory(tokenizer, max_length);
   found.notes.insert(found.notes.end(), notes_.begin(), notes_.end());
   forget();
   return found;

@@ -10,6 +10,7 @@
 #include "syncopate/data/kept_folder.h"
 #include "syncopate/data/text_examples.h"
 #include "syncopate/spec/run_spec.h"
+#include "syncopate/tasks/chosen_texts.h"
 #include "syncopate/text/wordpiece.h"
 
 namespace syncopate::tasks {
@@ -22,7 +23,7 @@ struct ClassifiedExamples {
   std::shared_ptr<const data::TextExamples> train, test, validation;  ///< no validation: off
 };
 
-/// The texts and classes that a run learns from, held out, chosen and tokenized: in this process's memory or,
+/// The texts and classes that a run learns from as tokens: in this process's memory or,
 /// by task.cache, in files that the workers of a host share and the next run finds. Both give the same
 /// examples. Where the files cannot be used, a note says so and memory is used.
 class ClassifiedTexts {
@@ -38,20 +39,18 @@ class ClassifiedTexts {
   ClassifiedExamples examples(const text::WordPiece& tokenizer, int64_t max_length);
 
  private:
-  struct Loaded {
-    corpora::TextTask task;
-    std::vector<corpora::TextExample> validation;
-  };
-  Loaded& load();
-  void forget();  ///< what was loaded
+  const ChosenTexts& chosen();
+  void forget();  ///< what was chosen, of files as they were
   std::string learn();
   void use_memory(const std::string& why);
   nlohmann::json choices() const;
+  size_t threads() const;  ///< in memory, every worker tokenizes at the same time
   ClassifiedExamples kept(const text::WordPiece& tokenizer, int64_t max_length);
+  ClassifiedExamples in_memory(const text::WordPiece& tokenizer, int64_t max_length);
 
   const spec::RunSpec& spec_;
   std::unique_ptr<data::KeptFolder> kept_;  ///< none: in memory
-  std::optional<Loaded> loaded_;            ///< once it is needed
+  std::optional<ChosenTexts> chosen_;       ///< once they are needed
   std::vector<std::string> notes_;          ///< why it is in memory
 };
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "syncopate/corpora/images/images.h"
 #include "syncopate/corpora/squad/squad.h"
@@ -10,7 +12,7 @@
 #include "syncopate/spec/run_spec.h"
 #include "syncopate/spec/score_spec.h"
 
-// The data of the tasks that data::load_task does not load, by the task's name, and how a spec's words
+// The data of the tasks that corpora::open_task does not open, by the task's name, and how a spec's words
 // become those of the readers.
 namespace syncopate::tasks {
 
@@ -22,8 +24,9 @@ corpora::SquadTask load_questions(const std::string& task, const std::string& pa
 corpora::TextSource text_source(const std::string& task, const std::string& path,
                                 const spec::ColumnSpec& columns);
 
-/// Keeps the sample of task.test_limit, and of each part of the test split what is in it.
-void keep_test_sample(corpora::TextTask& task, const spec::RunSpec& spec);
+/// The parts of a test split of which these examples, ascending, are kept.
+std::vector<corpora::TestPart> parts_among(const std::vector<corpora::TestPart>& parts,
+                                           const std::vector<int64_t>& kept);
 
 /// How the task's files are written.
 corpora::FileForm file_form(const spec::ColumnSpec& columns);

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
 
 #include "syncopate/corpora/task.h"
 #include "tests/support/fixtures.h"
@@ -31,6 +34,10 @@ class Csv : public testing::Test {
   template <typename Kind>
   std::string fault(Purpose purpose = Purpose::kTrain) {
     return sentence<Kind>([&] { load(purpose); });
+  }
+  static int64_t count(const TextTask& task, int64_t label) {
+    return std::count_if(task.train.begin(), task.train.end(),
+                         [&](const TextExample& example) { return example.label == label; });
   }
   TempDir folder_;
   TextSource source_;
@@ -135,8 +142,13 @@ TEST_F(Csv, ReadsJsonArraysSemicolonsAndGzip) {
   write("x.csv.gz", test::gzipped("kind;text\n1;\"one; two\"\n0;three, four\n"));
   EXPECT_EQ(load(Purpose::kEvaluate).test[0].a, "one; two");
   source_.form.separator = ",";
-  EXPECT_NE(fault<DataError>(Purpose::kEvaluate).find("2 columns where the header has 1"), std::string::npos)
+  EXPECT_NE(
+      fault<ConfigError>(Purpose::kEvaluate).find("x.csv.gz has no text column \"text\"; it has: kind;text"),
+      std::string::npos)
       << "the foil";
+  source_.text = source_.label = "kind;text";
+  EXPECT_NE(fault<DataError>(Purpose::kEvaluate).find("x.csv.gz:3: 2 columns where the header has 1"),
+            std::string::npos);
   source_.form.separator = "::";
   EXPECT_NE(fault<ConfigError>(Purpose::kEvaluate).find("separator must be auto, tab or one character"),
             std::string::npos);
@@ -201,6 +213,50 @@ TEST_F(Csv, SingleFileIsSplitForTraining) {
   EXPECT_EQ(task.test.size(), 3U);
   EXPECT_EQ(task.labels, (Labels{"0", "1", "2", "7"}));
   EXPECT_EQ(load(Purpose::kEvaluate).test.size(), 30U);
+}
+
+TEST_F(Csv, ReaderGivesTheSameAgain) {
+  std::string text = "kind,text\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("{},text {}\n", i % 3 == 0 ? "b" : i % 3 == 1 ? "a" : "10", i * i);
+  write("x.csv", text);
+  source_.path = folder_ / "x.csv";
+  const auto reader = open_task(source_, Purpose::kTrain);
+  const TextTask task = load();
+  EXPECT_EQ(reader->found().train, 36);
+  EXPECT_EQ(reader->found().test, 4);
+  EXPECT_EQ(reader->found().labels, (Labels{"10", "a", "b"})) << "not in the order in which they come";
+  for (int time = 0; time < 2; ++time) {
+    std::map<Split, std::vector<TextExample>> given;
+    reader->read([&](Split split, const TextExample& example) { given[split].push_back(example); });
+    for (const auto& [split, right] : {std::pair{Split::kTrain, task.train}, {Split::kTest, task.test}}) {
+      ASSERT_EQ(given[split].size(), right.size());
+      for (size_t i = 0; i < right.size(); ++i) {
+        EXPECT_EQ(given[split][i].a, right[i].a);
+        EXPECT_EQ(given[split][i].label, right[i].label);
+        const int number = std::stoi(right[i].a.substr(5));
+        const auto row = static_cast<int>(std::lround(std::sqrt(number)));
+        EXPECT_EQ(task.labels[static_cast<size_t>(right[i].label)], row % 3 == 0   ? "b"
+                                                                    : row % 3 == 1 ? "a"
+                                                                                   : "10");
+      }
+    }
+  }
+  EXPECT_EQ(task.training_notes, Labels{fmt::format("classes in the training data: 10 ({}), a ({}), b ({})",
+                                                    count(task, 0), count(task, 1), count(task, 2))});
+}
+
+TEST_F(Csv, ReaderNoticesRowsThatWereNotThere) {
+  write("x.csv", "kind,text\na,one two\nb,three four\na,five six\n");
+  source_.path = folder_ / "x.csv";
+  const auto reader = open_task(source_, Purpose::kTrain);
+  const auto read = [&] { reader->read([](Split, const TextExample&) {}); };
+  EXPECT_NO_THROW(read()) << "the foil";
+  std::fstream file(folder_ / "x.csv", std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(std::string("kind,text\na,one").size()));
+  file << "\na,";  // of the same size
+  file.flush();
+  EXPECT_NE(sentence<DataError>(read).find("x.csv was changed while it was read"), std::string::npos);
 }
 
 TEST(CsvShared, ReadsTweetsWithQuotedNewlines) {

@@ -1,4 +1,4 @@
-#include "syncopate/corpora/glue.h"
+#include "syncopate/corpora/tables/glue.h"
 
 #include <gtest/gtest.h>
 

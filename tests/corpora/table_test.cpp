@@ -1,6 +1,11 @@
-#include "syncopate/corpora/table.h"
+#include "syncopate/corpora/tables/table.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
 
 #include "tests/support/fixtures.h"
 #include "tests/support/support.h"
@@ -157,6 +162,62 @@ TEST_F(Tables, RejectsBadFilesWithLineNumbers) {
                   read(form, "a|b\n1|2\n").column("a");
                 }).ends_with("; set separator if its columns are not separated by commas or tabs"));
   }
+}
+
+/// What TableFile gives, a row a line.
+std::string rows_of(const TableFile& file) {
+  std::string all;
+  file.for_each_row([&](const TableFile::Row& row) {
+    all += std::to_string(row.line) + ":";
+    for (const std::string_view cell : row.cells) all.append(cell).append("|");
+    all += "\n";
+  });
+  return all;
+}
+
+TEST_F(Tables, AreReadAgainAndAgain) {
+  const std::pair<TableForm, std::string> tables[] = {
+      {TableForm::kCsv, "a,b\n\"1 \"\"2\"\"\",3\n\"4\n5\",6\n"},
+      {TableForm::kGlue, "a\tb\n1 \"2\"\t3\n4 5\t6\n"},
+      {TableForm::kJson, "{\"a\": \"1 \\\"2\\\"\", \"b\": 3}\n{\"b\": 6, \"a\": \"4 5\"}\n"}};
+  for (const auto& [form, text] : tables) {
+    write_text(folder_ / "x", text);
+    const TableFile file(folder_ / "x", form);
+    EXPECT_EQ(file.column_names(), "a, b");
+    const std::string first = rows_of(file);
+    EXPECT_TRUE(first.find(":1 \"2\"|3|\n") != first.npos && first.find("5|6|\n") != first.npos) << first;
+    EXPECT_EQ(rows_of(file), first);
+    const TableFile copy = file;
+    EXPECT_EQ(rows_of(copy), first);
+  }
+}
+
+/// Bytes of this process that are in memory.
+int64_t resident() {
+  std::ifstream file("/proc/self/statm");
+  int64_t whole = 0, resident = 0;
+  file >> whole >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST_F(Tables, OfPlainFilesAreNeverWholeInMemory) {
+  constexpr int64_t kSize = int64_t{96} << 20;
+  {
+    std::ofstream file(folder_ / "x");
+    const std::string row = "\"" + std::string(1000, 'x') + "\",y\n";
+    file << "a,b\n";
+    for (int64_t size = 0; size < kSize; size += static_cast<int64_t>(row.size())) file << row;
+  }
+  const int64_t before = resident();
+  int64_t most = 0, rows = 0;
+  const TableFile file(folder_ / "x", TableForm::kCsv);
+  file.for_each_row([&](const TableFile::Row&) {
+    if (rows++ % 1000 == 0) most = std::max(most, resident());
+  });
+  EXPECT_LT(most - before, kSize / 2);
+  const Table table(folder_ / "x", TableForm::kCsv);
+  EXPECT_EQ(static_cast<int64_t>(table.rows()), rows);
+  EXPECT_GT(resident() - before, kSize) << "the foil";
 }
 
 TEST_F(Tables, FormatFollowsTheExtension) {

@@ -50,7 +50,7 @@ TEST(TestLimit, PartsOfTheTestSplitKeepTheirExamples) {
   corpora::TextTask task;
   for (int i = 0; i < 100; ++i) task.test.push_back({.a = i < 30 ? "matched" : "mismatched", .b = {}});
   task.parts = {{"matched", 0, 30}, {"mismatched", 30, 100}};
-  keep_test_sample(task, with_limit(40));
+  task.parts = parts_among(task.parts, keep_sample(task.test, with_limit(40)));
   ASSERT_EQ(task.test.size(), 40U);
   ASSERT_EQ(task.parts.size(), 2U);
   EXPECT_EQ(task.parts[0].begin, 0);

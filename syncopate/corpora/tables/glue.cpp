@@ -1,4 +1,4 @@
-#include "syncopate/corpora/glue.h"
+#include "syncopate/corpora/tables/glue.h"
 
 #include <fmt/ranges.h>
 
@@ -9,9 +9,8 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
-#include "syncopate/corpora/labels.h"
 #include "syncopate/corpora/splits.h"
-#include "syncopate/corpora/table.h"
+#include "syncopate/corpora/tables/table_task.h"
 
 namespace syncopate::corpora {
 namespace {
@@ -21,7 +20,7 @@ const std::vector<std::string>& glue_endings() {
   return kEndings;
 }
 
-std::optional<size_t> find_any(const Table& table, const std::vector<std::string>& names) {
+std::optional<size_t> find_any(const TableFile& table, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (const auto found = table.find_column(name)) return found;
   }
@@ -29,7 +28,7 @@ std::optional<size_t> find_any(const Table& table, const std::vector<std::string
 }
 
 /// One of the columns; where none is there, the table says that the first is missing.
-size_t any_column(const Table& table, const std::vector<std::string>& names) {
+size_t any_column(const TableFile& table, const std::vector<std::string>& names) {
   const auto found = find_any(table, names);
   return found ? *found : table.column(names.front());
 }
@@ -44,58 +43,6 @@ std::optional<int64_t> label_number(const GlueFormat& format, std::string_view n
 }
 
 bool says_none(std::string_view label) { return label == "-" || label == "-1"; }
-
-/// Reads files one after the other and notes what was left out.
-class GlueReader {
- public:
-  GlueReader(const GlueFormat& format, const FileForm& form) : format_(format), form_(form) {}
-
-  /// The file's examples, behind those in `into`.
-  void read(const std::filesystem::path& path, bool need_labels, std::vector<TextExample>& into) {
-    const Table table(path, Table::form_of(path, /*quoted_tabs=*/false), form_);
-    notes_.insert(notes_.end(), table.notes().begin(), table.notes().end());
-    const size_t first = any_column(table, format_.first);
-    const bool paired = !format_.second.empty();
-    const size_t second = paired ? any_column(table, format_.second) : 0;
-    std::optional<size_t> label = find_any(table, format_.label_columns);
-    if (!label && need_labels) label = table.column("label");  // which says that it is missing
-    into.reserve(into.size() + table.rows());
-    const size_t before = into.size();
-    for (size_t row = 0; row < table.rows(); ++row) {
-      TextExample example{.a = std::string(table.cell(row, first)), .b = {}, .label = -1};
-      if (paired) example.b = table.cell(row, second);
-      if (label) {
-        const std::string_view name = table.cell(row, *label);
-        const auto number = label_number(format_, name);
-        if (!number && need_labels && says_none(name)) {
-          ++skipped_;
-          continue;
-        }
-        if (!number && need_labels) {
-          throw DataError("{}: the label \"{}\" is not one of {}'s: {}", table.where(row), name.substr(0, 60),
-                          format_.name, fmt::join(format_.labels, ", "));
-        }
-        example.label = number.value_or(-1);
-      }
-      into.push_back(std::move(example));
-    }
-    if (into.size() == before) {
-      throw DataError("{} has no row with a gold label; give a file with labels", path.string());
-    }
-  }
-
-  std::vector<std::string> notes() const {
-    std::vector<std::string> all = notes_;
-    if (skipped_ > 0) all.push_back(fmt::format("{} rows without a gold label were skipped", skipped_));
-    return all;
-  }
-
- private:
-  const GlueFormat& format_;
-  const FileForm& form_;
-  std::vector<std::string> notes_;
-  int64_t skipped_ = 0;
-};
 
 /// The files of a test split in parts ("dev_matched"); empty where the folder lacks one of them.
 std::vector<std::filesystem::path> part_files(const GlueFormat& format, const std::filesystem::path& folder) {
@@ -133,6 +80,75 @@ GlueSplits glue_splits(const GlueFormat& format, const std::filesystem::path& pa
   return found;
 }
 
+class GlueReader : public TableTaskReader {
+ public:
+  GlueReader(const GlueFormat& format, const std::filesystem::path& path, const GlueSplits& splits,
+             Purpose purpose, FileForm form)
+      : TableTaskReader(splits.files.one_file && purpose == Purpose::kTrain),
+        format_(format),
+        form_(std::move(form)) {
+    const bool need_labels = purpose != Purpose::kPredict;
+    found_.labels = format.labels;
+    for (size_t i = 0; i < splits.parts.size(); ++i) {
+      const int64_t begin = found_.test;
+      look_at(splits.parts[i], Split::kTest, need_labels);
+      found_.parts.push_back({format.parts[i], begin, found_.test});
+    }
+    const SplitFiles& files = splits.files;
+    if (splits.parts.empty()) look_at(files.test, of_test_file(), need_labels);
+    for (const std::filesystem::path& train : {splits.train, files.train}) {
+      if (!train.empty()) look_at(train, Split::kTrain, true);
+    }
+    if (left_out() > 0)
+      found_.notes.push_back(fmt::format("{} rows without a gold label were skipped", left_out()));
+    finish(path, purpose);
+  }
+
+ private:
+  struct Columns {
+    size_t first = 0;
+    std::optional<size_t> second;
+    std::optional<size_t> label;
+    bool need_labels = true;
+  };
+
+  void look_at(const std::filesystem::path& path, Split split, bool need_labels) {
+    const TableFile table(path, TableColumns::form_of(path, /*quoted_tabs=*/false), form_);
+    Columns columns{.first = any_column(table, format_.first),
+                    .second = std::nullopt,
+                    .label = find_any(table, format_.label_columns),
+                    .need_labels = need_labels};
+    if (!format_.second.empty()) columns.second = any_column(table, format_.second);
+    if (!columns.label && need_labels)
+      columns.label = table.column("label");  // which says that it is missing
+    const auto to_example = [this, table, columns](const TableFile::Row& row, TextExample& example) {
+      return make(table, columns, row, example);
+    };
+    if (look({.table = table, .split = split, .example = to_example}) == 0)
+      throw DataError("{} has no row with a gold label; give a file with labels", path.string());
+  }
+
+  bool make(const TableFile& table, const Columns& columns, const TableFile::Row& row,
+            TextExample& example) const {
+    example.a = row.cells[columns.first];
+    example.b = columns.second ? row.cells[*columns.second] : std::string_view();
+    example.label = -1;
+    if (!columns.label) return true;
+    const std::string_view name = row.cells[*columns.label];
+    const auto number = label_number(format_, name);
+    if (!number && columns.need_labels) {
+      if (says_none(name)) return false;
+      throw DataError("{}: the label \"{}\" is not one of {}'s: {}", table.where(row.line),
+                      name.substr(0, 60), format_.name, fmt::join(format_.labels, ", "));
+    }
+    example.label = number.value_or(-1);
+    return true;
+  }
+
+  const GlueFormat& format_;
+  const FileForm form_;
+};
+
 }  // namespace
 
 const std::vector<GlueFormat>& glue_formats() {
@@ -159,28 +175,9 @@ std::vector<std::filesystem::path> glue_files(const GlueFormat& format, const st
   return all;
 }
 
-TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose,
-                   const FileForm& form) {
-  const GlueSplits splits = glue_splits(format, path, purpose);
-  TextTask task{.name = format.name, .labels = format.labels, .train = {}, .test = {}};
-  const bool need_labels = purpose != Purpose::kPredict;
-  GlueReader reader(format, form);
-  if (!splits.parts.empty()) {
-    for (size_t i = 0; i < splits.parts.size(); ++i) {
-      const auto begin = static_cast<int64_t>(task.test.size());
-      reader.read(splits.parts[i], need_labels, task.test);
-      task.parts.push_back({format.parts[i], begin, static_cast<int64_t>(task.test.size())});
-    }
-    if (!splits.train.empty()) reader.read(splits.train, true, task.train);
-  } else {
-    const SplitFiles& files = splits.files;
-    reader.read(files.test, need_labels, task.test);
-    if (!files.train.empty()) reader.read(files.train, true, task.train);
-    if (files.one_file && purpose == Purpose::kTrain) hold_out_of_one_file(path, task);
-  }
-  task.notes = reader.notes();
-  if (purpose == Purpose::kTrain) task.training_notes.push_back(class_counts(task));
-  return task;
+std::unique_ptr<const TextTaskReader> open_glue(const GlueFormat& format, const std::filesystem::path& path,
+                                                Purpose purpose, const FileForm& form) {
+  return std::make_unique<const GlueReader>(format, path, glue_splits(format, path, purpose), purpose, form);
 }
 
 }  // namespace syncopate::corpora

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "syncopate/corpora/text_file.h"
-#include "syncopate/corpora/text_task.h"
+#include "syncopate/corpora/text_task_reader.h"
 
 namespace syncopate::corpora {
 
@@ -27,8 +28,8 @@ const std::vector<GlueFormat>& glue_formats();
 /// quoting, `.csv`, `.jsonl` and `.json` as their endings say, each plain or with gzip. Columns and labels
 /// are GLUE's own or those of Hugging Face's copies, whose labels are numbers. Rows with the label "-" or -1
 /// have no gold label: they are skipped and counted. Throws DataError with file and line.
-TextTask load_glue(const GlueFormat& format, const std::filesystem::path& path, Purpose purpose,
-                   const FileForm& form = {});
+std::unique_ptr<const TextTaskReader> open_glue(const GlueFormat& format, const std::filesystem::path& path,
+                                                Purpose purpose, const FileForm& form = {});
 
 /// The files that it reads.
 std::vector<std::filesystem::path> glue_files(const GlueFormat& format, const std::filesystem::path& path,

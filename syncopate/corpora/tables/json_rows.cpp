@@ -1,4 +1,4 @@
-#include "syncopate/corpora/json_rows.h"
+#include "syncopate/corpora/tables/json_rows.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -76,14 +76,14 @@ class ArrayReader {
  public:
   ArrayReader(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
-  void run(const std::function<void(size_t, std::string_view)>& object) {
+  void run(const std::function<bool(size_t, std::string_view)>& object) {
     take('[');
     if (next() == ']') refuse("the array is empty; give one with an object for each example");
     for (;;) {
       if (next() != '{') refuse("not a JSON object; each element of the array must be one");
       const size_t size = object_size(rest_);
       if (size == rest_.npos) refuse("the object that starts here does not end; fetch the file again");
-      object(line_, rest_.substr(0, size));
+      if (!object(line_, rest_.substr(0, size))) return;
       skip(size);
       if (next() == ']') break;
       if (next() != ',') refuse("expected a comma or the array's end behind an object");
@@ -118,7 +118,7 @@ class ArrayReader {
 }  // namespace
 
 void for_each_json_row(std::string_view text, const std::string& file,
-                       const std::function<void(size_t line, const JsonCells& cells)>& row) {
+                       const std::function<bool(size_t line, const JsonCells& cells)>& row) {
   ObjectReader reader;
   const auto use = [&](size_t line, std::string_view object) {
     if (!reader.read(object)) {
@@ -126,14 +126,17 @@ void for_each_json_row(std::string_view text, const std::string& file,
           "{}:{}: not a JSON object; give one object a line, or an array of objects, with the same keys",
           file, line);
     }
-    row(line, reader.cells);
+    return row(line, reader.cells);
   };
   const size_t first = text.find_first_not_of(kSpace);
   if (first != text.npos && text[first] == '[') return ArrayReader(text, file).run(use);
   size_t number = 0;
-  for (const std::string_view line : split(text, '\n')) {
+  for (bool more = true; more;) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
     ++number;
-    if (!trim(line).empty()) use(number, line);
+    more = (trim(line).empty() || use(number, line)) && end != text.npos;
+    if (more) text.remove_prefix(end + 1);
   }
 }
 

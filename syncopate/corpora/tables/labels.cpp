@@ -1,11 +1,11 @@
-#include "syncopate/corpora/labels.h"
+#include "syncopate/corpora/tables/labels.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <set>
+#include <numeric>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/letters.h"
@@ -28,13 +28,6 @@ std::string without_spaces(std::string_view label) {
   return kept;
 }
 
-/// "file:line" of the first row with this label.
-std::string first_row(const Table& table, size_t column, const std::string& label) {
-  size_t row = 0;
-  while (row + 1 < table.rows() && table.cell(row, column) != label) ++row;
-  return table.where(row);
-}
-
 /// Two labels that `same` makes equal; empty where there are none.
 template <typename Same>
 std::vector<std::string> alike(const std::vector<std::string>& labels, const Same& same) {
@@ -48,19 +41,25 @@ std::vector<std::string> alike(const std::vector<std::string>& labels, const Sam
 
 }  // namespace
 
-std::vector<std::string> labels_in(const Table& table, size_t column) {
-  std::set<std::string, std::less<>> seen;
-  for (size_t row = 0; row < table.rows(); ++row) {
-    const std::string_view label = table.cell(row, column);
-    if (label.empty() || seen.contains(label)) continue;
-    seen.emplace(label);
-    if (seen.size() > kMost) {
-      throw DataError(
-          "{}: there are more than {} different labels by here; is this the column with the label?",
-          table.where(row), kMost);
-    }
+int64_t LabelsFound::add(std::string_view label, int64_t line) {
+  if (rows_++ == 0) {
+    first_ = label;
+    first_line_ = line;
   }
-  std::vector<std::string> labels(seen.begin(), seen.end());
+  if (label.empty()) return -1;
+  if (const auto known = found_.find(label); known != found_.end()) return known->second.number;
+  const auto number = static_cast<int64_t>(found_.size());
+  found_.emplace(label, First{.number = number, .line = line});
+  if (found_.size() > kMost) {
+    throw DataError("{}: there are more than {} different labels by here; is this the column with the label?",
+                    table_.where(line), kMost);
+  }
+  return number;
+}
+
+std::vector<std::string> LabelsFound::in_order() const {
+  std::vector<std::string> labels;
+  for (const auto& [label, first] : found_) labels.push_back(label);
   const auto is_integer = [](const std::string& label) { return parse_integer(label).has_value(); };
   if (std::all_of(labels.begin(), labels.end(), is_integer)) {
     std::stable_sort(labels.begin(), labels.end(), [](const std::string& a, const std::string& b) {
@@ -70,55 +69,65 @@ std::vector<std::string> labels_in(const Table& table, size_t column) {
   return labels;
 }
 
-std::vector<std::string> check_labels(const Table& table, size_t column,
-                                      const std::vector<std::string>& labels) {
+std::vector<int64_t> LabelsFound::places() const {
+  std::vector<int64_t> places(found_.size());
+  int64_t place = 0;
+  for (const std::string& label : in_order())
+    places[static_cast<size_t>(found_.find(label)->second.number)] = place++;
+  return places;
+}
+
+std::string LabelsFound::where(const std::string& label) const {
+  return table_.where(found_.find(label)->second.line);
+}
+
+std::vector<std::string> LabelsFound::check() const {
   constexpr size_t kFew = 20;  // a table of a few rows may have a label for each
+  const std::vector<std::string> labels = in_order();
+  const std::string first_row = table_.where(first_line_);
   if (labels.size() == 1) {
     throw DataError(
         "{}: every row has the label {}, and there is nothing to learn from one class; choose another label "
         "column",
-        table.where(0), shown(labels.front()));
+        first_row, shown(labels.front()));
   }
-  if (labels.size() >= kFew && labels.size() * 4 >= table.rows() * 3) {
+  if (labels.size() >= kFew && labels.size() * 4 >= rows_ * 3) {
     throw DataError(
         "{}: the label column has {} different values in {} rows, such as {}: it looks like ids or texts; "
         "choose another label column",
-        table.where(0), labels.size(), table.rows(), shown(table.cell(0, column)));
+        first_row, labels.size(), rows_, shown(first_));
   }
   if (const auto two = alike(labels, without_spaces); !two.empty()) {
     throw DataError("{}: the labels {} and {} differ by white space alone; write them alike",
-                    first_row(table, column, two.back()), shown(two.front()), shown(two.back()));
+                    where(two.back()), shown(two.front()), shown(two.back()));
   }
   std::vector<std::string> warnings;
   if (const auto two = alike(labels, lower_letters); !two.empty()) {
     warnings.push_back(warning(
         fmt::format("{}: the labels {} and {} differ by upper and lower case alone and are trained as "
                     "two classes",
-                    first_row(table, column, two.back()), shown(two.front()), shown(two.back()))));
+                    where(two.back()), shown(two.front()), shown(two.back()))));
   }
   if (labels.size() >= kMany) {
     warnings.push_back(
         warning(fmt::format("there are {} classes in {} rows; look whether this is the column with the label",
-                            labels.size(), table.rows())));
+                            labels.size(), rows_)));
   }
   return warnings;
 }
 
-std::string class_counts(const TextTask& task) {
+std::string class_counts(const std::vector<std::string>& labels, const std::vector<int64_t>& counts) {
   constexpr size_t kShown = 10;
-  std::vector<int64_t> counts(task.labels.size(), 0);
-  for (const TextExample& example : task.train) {
-    if (example.label >= 0) ++counts[static_cast<size_t>(example.label)];
-  }
+  const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   const auto largest = std::max_element(counts.begin(), counts.end());
-  if (largest != counts.end() && *largest == static_cast<int64_t>(task.train.size())) {
+  if (largest != counts.end() && *largest == all) {
     return warning(
         fmt::format("all {} training examples are of the class {}; look whether the file was sorted and cut",
-                    *largest, shown(task.labels[static_cast<size_t>(largest - counts.begin())])));
+                    *largest, shown(labels[static_cast<size_t>(largest - counts.begin())])));
   }
   std::vector<std::string> classes;
   for (size_t i = 0; i < std::min(kShown, counts.size()); ++i)
-    classes.push_back(fmt::format("{} ({})", task.labels[i].substr(0, 40), counts[i]));
+    classes.push_back(fmt::format("{} ({})", labels[i].substr(0, 40), counts[i]));
   const size_t more = counts.size() - classes.size();
   return fmt::format("classes in the training data: {}{}", fmt::join(classes, ", "),
                      more == 0 ? "" : fmt::format(" and {} more", more));

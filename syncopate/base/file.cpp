@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <ftw.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,36 +14,6 @@
 
 namespace syncopate {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-int open_to_read(const std::filesystem::path& path, std::string_view what) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    throw DataError("cannot read the {} {}: {}; check the path", what, path.string(), std::strerror(errno));
-  }
-  return fd;
-}
-
-size_t size_of(int fd, const std::filesystem::path& path, std::string_view what) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    throw DataError("cannot read the {} {}: it is not a plain file; give a file", what, path.string());
-  }
-  return static_cast<size_t>(status.st_size);
-}
 
 /// Some bytes, at least one; 0: at the end.
 size_t read_some(int fd, char* into, size_t most, const std::filesystem::path& path, std::string_view what) {
@@ -70,10 +39,25 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& path
 
 }  // namespace
 
+Descriptor open_to_read(const std::filesystem::path& path, std::string_view what) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open())
+    throw DataError("cannot read the {} {}: {}; check the path", what, path.string(), std::strerror(errno));
+  return file;
+}
+
+struct stat status_of_plain(const Descriptor& file, const std::filesystem::path& path,
+                            std::string_view what) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    throw DataError("cannot read the {} {}: it is not a plain file; give a file", what, path.string());
+  return status;
+}
+
 std::string read_file(const std::filesystem::path& path, std::string_view what) {
-  const Descriptor file(open_to_read(path, what));
+  const Descriptor file = open_to_read(path, what);
   // One byte more, which shows that there is none. Files of /proc say that they are empty, and are not.
-  std::string text(size_of(file.get(), path, what) + 1, '\0');
+  std::string text(static_cast<size_t>(status_of_plain(file, path, what).st_size) + 1, '\0');
   size_t done = 0;
   while (true) {
     if (done == text.size()) text.resize(2 * text.size());
@@ -87,7 +71,7 @@ std::string read_file(const std::filesystem::path& path, std::string_view what) 
 
 void read_portions(const std::filesystem::path& path, std::string_view what, size_t most,
                    const std::function<void(std::string_view)>& use) {
-  const Descriptor file(open_to_read(path, what));
+  const Descriptor file = open_to_read(path, what);
   std::vector<char> portion(most);
   while (const size_t got = read_some(file.get(), portion.data(), most, path, what))
     use({portion.data(), got});
@@ -143,25 +127,6 @@ bool remove_tree(const std::filesystem::path& path) noexcept {
   };
   constexpr int kOpenFolders = 16;
   return ::nftw(path.c_str(), remove, kOpenFolders, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT;
-}
-
-MappedFile::MappedFile(const std::filesystem::path& path, std::string_view what) {
-  const Descriptor file(open_to_read(path, what));
-  size_ = size_of(file.get(), path, what);
-  if (size_ == 0) return;
-  void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (memory == MAP_FAILED) {
-    throw DataError("cannot map the {} {}: {}", what, path.string(), std::strerror(errno));
-  }
-  data_ = static_cast<const char*>(memory);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
-}
-
-void MappedFile::let_go() const noexcept {
-  if (data_ != nullptr) ::madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);
 }
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -7,10 +9,16 @@
 #include <string_view>
 #include <vector>
 
+#include "syncopate/base/descriptor.h"
+
 namespace syncopate {
 
-/// The whole file as bytes. Throws DataError when it cannot be read; `what` names it for the user
-/// ("vocabulary").
+/// Opens a file to read it. Throws DataError; `what` names it for the user ("vocabulary").
+Descriptor open_to_read(const std::filesystem::path& path, std::string_view what);
+/// What the system knows of an open file. Throws DataError for what is no plain file.
+struct stat status_of_plain(const Descriptor& file, const std::filesystem::path& path, std::string_view what);
+
+/// The whole file as bytes. Throws DataError when it cannot be read.
 std::string read_file(const std::filesystem::path& path, std::string_view what);
 
 /// The same, at most so many bytes at a time: `use` is called with one portion after the other.
@@ -29,22 +37,5 @@ void make_folder(const std::filesystem::path& path);
 /// is left, and errno says why. In place of std::filesystem::remove_all: PyPI's libtorch exports one of
 /// its own, which is found first and, in the build with CUDA, crashes.
 bool remove_tree(const std::filesystem::path& path) noexcept;
-
-/// A read-only view of a whole file, mapped into memory.
-class MappedFile {
- public:
-  MappedFile(const std::filesystem::path& path, std::string_view what);  ///< throws DataError
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  std::string_view bytes() const { return {data_, size_}; }
-  /// What was read no longer counts as this process's memory; it is read again where it is needed. Any number
-  /// of threads may read meanwhile.
-  void let_go() const noexcept;
-
- private:
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 }  // namespace syncopate

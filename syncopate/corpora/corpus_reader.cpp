@@ -1,40 +1,15 @@
 #include "syncopate/corpora/corpus_reader.h"
 
-#include <array>
 #include <utility>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/ordered_work.h"
+#include "syncopate/corpora/split_batches.h"
 
 namespace syncopate::corpora {
 namespace {
 
-constexpr size_t kBatch = size_t{1} << 20;  // bytes
-
-/// Collects documents into batches, one for each split.
-class Batches {
- public:
-  explicit Batches(const CorpusReader::UseBatch& use) : use_(use) {
-    for (const Split split : kSplits) of(split).split = split;
-  }
-  void add(Split split, std::string_view document) {
-    of(split).add(document);
-    if (of(split).text.size() >= kBatch) give(split);
-  }
-  void finish() {
-    for (const Split split : kSplits) give(split);
-  }
-
- private:
-  DocumentBatch& of(Split split) { return batches_[static_cast<size_t>(split)]; }
-  void give(Split split) {
-    if (of(split).ends.empty()) return;
-    use_(std::exchange(of(split), {.split = split, .text = {}, .ends = {}}));
-  }
-
-  const CorpusReader::UseBatch& use_;
-  std::array<DocumentBatch, std::size(kSplits)> batches_;
-};
+using Batches = SplitBatches<DocumentBatch>;
 
 /// What the first reading found of a document.
 template <typename Found>

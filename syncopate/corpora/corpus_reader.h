@@ -22,6 +22,8 @@ struct DocumentBatch {
     text.insert(text.end(), document.begin(), document.end());
     ends.push_back(text.size());
   }
+  bool full() const { return text.size() >= size_t{1} << 20; }
+  bool empty() const { return ends.empty(); }
   std::vector<std::string_view> documents() const;
 };
 

@@ -1,5 +1,7 @@
 #include "syncopate/corpora/task.h"
 
+#include <utility>
+
 #include "syncopate/base/error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/corpora/tables/csv_task.h"
@@ -17,6 +19,13 @@ void require_path(const TextSource& source, const char* form) {
   }
 }
 
+/// A task that is not in tables.
+std::optional<TextTask> load_wordnet(const TextSource& source, Purpose purpose) {
+  if (source.task == "supersense") return load_supersense(source.path, purpose);
+  if (source.task == "hypernym") return load_hypernym(source.path, purpose);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> task_names() {
@@ -26,8 +35,7 @@ std::vector<std::string> task_names() {
 }
 
 std::unique_ptr<const TextTaskReader> open_task(const TextSource& source, Purpose purpose) {
-  if (source.task == "supersense") return reader_of(load_supersense(source.path, purpose));
-  if (source.task == "hypernym") return reader_of(load_hypernym(source.path, purpose));
+  if (auto task = load_wordnet(source, purpose)) return reader_of(std::move(*task));
   if (source.task == "csv") {
     require_path(source, "train.csv and test.csv");
     return open_csv(source, purpose);
@@ -41,6 +49,7 @@ std::unique_ptr<const TextTaskReader> open_task(const TextSource& source, Purpos
 }
 
 TextTask load_task(const TextSource& source, Purpose purpose) {
+  if (auto task = load_wordnet(source, purpose)) return std::move(*task);
   return read_whole(*open_task(source, purpose), source.task);
 }
 

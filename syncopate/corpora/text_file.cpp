@@ -138,4 +138,8 @@ void OpenText::let_go() const {
   if (mapped_) mapped_->let_go();
 }
 
+void OpenText::require_unchanged() const {
+  if (mapped_) mapped_->require_unchanged();
+}
+
 }  // namespace syncopate::corpora

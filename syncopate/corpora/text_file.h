@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "syncopate/base/file.h"
+#include "syncopate/base/mapped_file.h"
 
 namespace syncopate::corpora {
 
@@ -42,6 +43,8 @@ class OpenText {
   const std::vector<std::string>& notes() const { return read_.notes; }
   /// What has been looked at need not stay in this process's memory.
   void let_go() const;
+  /// Throws DataError where the file was written to since it was opened, and what was read may be mixed.
+  void require_unchanged() const;
 
  private:
   std::unique_ptr<const MappedFile> mapped_;

@@ -19,9 +19,12 @@ class ReaderOfMemory : public TextTaskReader {
     });
   }
 
-  void read(const UseExample& use) const override {
-    for (const TextExample& example : task_.train) use(Split::kTrain, example);
-    for (const TextExample& example : task_.test) use(Split::kTest, example);
+  void read(const UseExample& use, std::optional<Split> only = {}) const override {
+    for (const auto& [split, examples] :
+         {std::pair{Split::kTrain, &task_.train}, {Split::kTest, &task_.test}}) {
+      if (only && only != split) continue;
+      for (const TextExample& example : *examples) use(split, example);
+    }
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,8 @@ class TextTaskReader {
 
   /// Takes an example of the training or the test split, which lives for the call alone.
   using UseExample = std::function<void(Split split, const TextExample& example)>;
-  /// Gives `use` all examples; those of a split in their order. Throws DataError.
-  virtual void read(const UseExample& use) const = 0;
+  /// Gives `use` all examples, or those of one split `only`; a split's in their order. Throws DataError.
+  virtual void read(const UseExample& use, std::optional<Split> only = {}) const = 0;
 
   /// What the first reading has found, as in TextTask.
   struct Found {

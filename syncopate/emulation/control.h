@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "syncopate/emulation/descriptor.h"
+#include "syncopate/base/descriptor.h"
 #include "syncopate/emulation/lab.h"
 
 // How a running lab is asked and changed: a socket in a folder that is its owner's alone.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "syncopate/emulation/descriptor.h"
+#include "syncopate/base/descriptor.h"
 #include "syncopate/emulation/netlink.h"
 #include "syncopate/network/topology.h"
 

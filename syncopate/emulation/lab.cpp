@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <system_error>
 
+#include "syncopate/base/descriptor.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 #include "syncopate/emulation/control.h"
-#include "syncopate/emulation/descriptor.h"
 #include "syncopate/emulation/lab_process.h"
 #include "syncopate/emulation/limits.h"
 

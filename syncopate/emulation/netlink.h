@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "syncopate/emulation/descriptor.h"
+#include "syncopate/base/descriptor.h"
 
 namespace syncopate::emulation {
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "syncopate/emulation/descriptor.h"
+#include "syncopate/base/descriptor.h"
 #include "syncopate/emulation/hosts.h"
 #include "syncopate/emulation/lab.h"
 #include "syncopate/emulation/lateness.h"

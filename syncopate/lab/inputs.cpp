@@ -10,6 +10,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/hash.h"
+#include "syncopate/base/mapped_file.h"
 #include "syncopate/network/topology.h"
 #include "syncopate/record/run_folder.h"
 #include "syncopate/spec/tasks.h"

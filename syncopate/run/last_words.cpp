@@ -9,6 +9,7 @@
 #include <typeinfo>
 
 #include "syncopate/base/error.h"
+#include "syncopate/base/mapped_file.h"
 #include "syncopate/base/standard_error.h"
 #include "syncopate/base/text.h"
 
@@ -39,8 +40,7 @@ LastWord word_of_current_exception() {
   }
 }
 
-[[noreturn]] void terminate() {
-  const LastWord word = word_of_current_exception();
+[[noreturn]] void end_with(const LastWord& word) {
   LastWords::Say say;
   {
     const std::lock_guard lock(mutex);
@@ -62,9 +62,18 @@ LastWord word_of_current_exception() {
   ::_exit(word.exit_code);
 }
 
+[[noreturn]] void terminate() { end_with(word_of_current_exception()); }
+
+void end_of_cut_short(const std::string& sentence) {
+  end_with({.sentence = sentence, .whole = sentence, .exit_code = static_cast<int>(ExitCode::kData)});
+}
+
 }  // namespace
 
-void speak_before_terminating() { std::set_terminate(terminate); }
+void speak_before_terminating() {
+  std::set_terminate(terminate);
+  when_cut_short(end_of_cut_short);
+}
 
 LastWords::LastWords(Say say) {
   const std::lock_guard lock(mutex);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,7 +17,8 @@ namespace syncopate::tasks {
 /// and again; where they are in tables, a few bytes stay for each.
 class ChosenTexts {
  public:
-  /// Reads the files once, or twice where content decides what is held out. Throws as open_task does.
+  /// Reads the files once, and again where texts are held out, or may not be those of the test split. Throws
+  /// as open_task does.
   explicit ChosenTexts(const spec::RunSpec& spec);
 
   const std::vector<std::string>& labels() const { return task_->found().labels; }
@@ -30,9 +32,18 @@ class ChosenTexts {
   struct Batch {
     corpora::Split split = corpora::Split::kTrain;
     std::vector<corpora::TextExample> texts;
+    size_t letters = 0;  ///< bytes of all
+
+    void add(const corpora::TextExample& example) {
+      letters += example.a.size() + example.b.size();
+      texts.push_back(example);
+    }
+    bool full() const { return letters >= size_t{1} << 20 || texts.size() >= 1024; }
+    bool empty() const { return texts.empty(); }
   };
-  /// A split's batches come in its order. Throws DataError.
-  void read(const std::function<void(Batch)>& use) const;
+  /// Gives the texts of all splits, or of one split `only`. A split's batches come in its order. Throws
+  /// DataError.
+  void read(const std::function<void(Batch)>& use, std::optional<corpora::Split> only = {}) const;
 
  private:
   std::unique_ptr<const corpora::TextTaskReader> task_, validation_;  ///< of a validation file, or none

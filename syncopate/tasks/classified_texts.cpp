@@ -46,12 +46,14 @@ double expected_room(const ChosenTexts& texts, int64_t max_length, int64_t vocab
          (std::min(data::expected_bytes(texts.mean_letters(), vocabulary), most) + kBesides);
 }
 
-/// What `make` gives of each batch of texts, by several threads; `use` gets it in the batches' order.
+/// What `make` gives of each batch of texts, or of one split `only`, by several threads; `use` gets it in the
+/// batches' order.
 template <typename Made, typename Make, typename Use>
-void for_each_made(const ChosenTexts& texts, size_t threads, const Make& make, const Use& use) {
+void for_each_made(const ChosenTexts& texts, std::optional<corpora::Split> only, size_t threads,
+                   const Make& make, const Use& use) {
   OrderedWork<ChosenTexts::Batch, Made> work(
       threads, [&] { return [&](ChosenTexts::Batch& batch) { return make(batch); }; }, use);
-  texts.read([&](ChosenTexts::Batch batch) { work.add(std::move(batch)); });
+  texts.read([&](ChosenTexts::Batch batch) { work.add(std::move(batch)); }, only);
   work.finish();
 }
 
@@ -65,7 +67,7 @@ void tokenize(const ChosenTexts& texts, size_t threads, const text::WordPiece& t
               const std::function<void(const MadeExamples&)>& use) {
   data::require_room_for_special_words(max_length);
   for_each_made<MadeExamples>(
-      texts, threads,
+      texts, std::nullopt, threads,
       [&](const ChosenTexts::Batch& batch) {
         MadeExamples made{.split = batch.split, .examples = {}};
         for (const corpora::TextExample& example : batch.texts)
@@ -108,10 +110,9 @@ std::string ClassifiedTexts::learn() {
   const text::VocabularyOptions options{.size = spec_.model.vocab_size};
   text::WordCounts all;
   for_each_made<text::WordCounts>(
-      chosen(), threads(),
+      chosen(), corpora::Split::kTrain, threads(),
       [&](const ChosenTexts::Batch& batch) {
         text::WordCounts counts;
-        if (batch.split != corpora::Split::kTrain) return counts;
         for (const corpora::TextExample& example : batch.texts) {
           text::count_words(example.a, options, counts);
           text::count_words(example.b, options, counts);

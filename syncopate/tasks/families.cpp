@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
@@ -153,9 +152,10 @@ std::string validation_note(size_t held_out, size_t of, const std::string& unit)
 }
 
 void require_other_than_test(const std::vector<uint64_t>& validation, const std::vector<uint64_t>& test) {
-  const std::set<uint64_t> chosen_by(validation.begin(), validation.end());
+  std::vector<uint64_t> chosen_by = validation;
+  std::sort(chosen_by.begin(), chosen_by.end());
   for (const uint64_t key : test) {
-    if (!chosen_by.contains(key)) return;
+    if (!std::binary_search(chosen_by.begin(), chosen_by.end(), key)) return;
   }
   throw ConfigError(
       "--validation {}; give another file or a share such as 0.05",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "syncopate/base/file.h"
+#include "syncopate/base/mapped_file.h"
 #include "syncopate/tensor/batch.h"
 
 namespace syncopate::tensor {

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "syncopate/corpora/task.h"
 #include "tests/support/fixtures.h"
@@ -246,15 +248,20 @@ TEST_F(Csv, ReaderGivesTheSameAgain) {
                                                     count(task, 0), count(task, 1), count(task, 2))});
 }
 
-TEST_F(Csv, ReaderNoticesRowsThatWereNotThere) {
+TEST_F(Csv, ReaderNoticesThatAFileWasWrittenTo) {
   write("x.csv", "kind,text\na,one two\nb,three four\na,five six\n");
   source_.path = folder_ / "x.csv";
   const auto reader = open_task(source_, Purpose::kTrain);
   const auto read = [&] { reader->read([](Split, const TextExample&) {}); };
   EXPECT_NO_THROW(read()) << "the foil";
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for another time of writing
   std::fstream file(folder_ / "x.csv", std::ios::in | std::ios::out);
   file.seekp(static_cast<std::streamoff>(std::string("kind,text\na,one").size()));
-  file << "\na,";  // of the same size
+  file << "\na,";  // one row more, and as many bytes
+  file.flush();
+  EXPECT_NE(sentence<DataError>(read).find("x.csv was changed while it was read"), std::string::npos);
+  file.seekp(static_cast<std::streamoff>(std::string("kind,text\na,one").size()));
+  file << " tw";  // as many rows as at first
   file.flush();
   EXPECT_NE(sentence<DataError>(read).find("x.csv was changed while it was read"), std::string::npos);
 }

@@ -21,10 +21,10 @@
 #include <set>
 #include <thread>
 
+#include "syncopate/base/descriptor.h"
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/emulation/control.h"
-#include "syncopate/emulation/descriptor.h"
 #include "syncopate/emulation/exec.h"
 #include "syncopate/emulation/switch.h"
 #include "tests/support/child.h"

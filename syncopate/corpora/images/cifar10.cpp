@@ -6,6 +6,7 @@
 
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
+#include "syncopate/base/mapped_file.h"
 #include "syncopate/base/text.h"
 #include "syncopate/corpora/splits.h"
 

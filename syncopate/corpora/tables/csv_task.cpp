@@ -77,8 +77,9 @@ class CsvReader : public TableTaskReader {
     const Columns columns = columns_of(table, source_, labels_needed);
     std::optional<Learning> learning;
     if (labels_.empty() && columns.label) learning_ = &learning.emplace(Learning{LabelsFound(table)});
-    const auto to_example = [this, table, columns](const TableFile::Row& row, TextExample& example) {
-      return make(table, columns, row, example);
+    const auto to_example = [this, columns](const TableFile& file, const TableFile::Row& row,
+                                            TextExample& example) {
+      return make(file, columns, row, example);
     };
     const int64_t examples = look({.table = table, .split = split, .example = to_example});
     if (learning) learned(table, *learning);
@@ -99,8 +100,7 @@ class CsvReader : public TableTaskReader {
     renumber_labels(learning.found.places());
   }
 
-  bool make(const TableFile& table, const Columns& columns, const TableFile::Row& row,
-            TextExample& example) const {
+  bool make(const TableFile& table, const Columns& columns, const TableFile::Row& row, TextExample& example) {
     example.a = row.cells[columns.text];
     example.b = columns.pair ? row.cells[*columns.pair] : std::string_view();
     const std::string_view label = columns.label ? row.cells[*columns.label] : std::string_view();

@@ -121,8 +121,9 @@ class GlueReader : public TableTaskReader {
     if (!format_.second.empty()) columns.second = any_column(table, format_.second);
     if (!columns.label && need_labels)
       columns.label = table.column("label");  // which says that it is missing
-    const auto to_example = [this, table, columns](const TableFile::Row& row, TextExample& example) {
-      return make(table, columns, row, example);
+    const auto to_example = [this, columns](const TableFile& file, const TableFile::Row& row,
+                                            TextExample& example) {
+      return make(file, columns, row, example);
     };
     if (look({.table = table, .split = split, .example = to_example}) == 0)
       throw DataError("{} has no row with a gold label; give a file with labels", path.string());

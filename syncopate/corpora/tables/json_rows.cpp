@@ -118,7 +118,7 @@ class ArrayReader {
 }  // namespace
 
 void for_each_json_row(std::string_view text, const std::string& file,
-                       const std::function<bool(size_t line, const JsonCells& cells)>& row) {
+                       const std::function<bool(size_t line, size_t bytes, const JsonCells& cells)>& row) {
   ObjectReader reader;
   const auto use = [&](size_t line, std::string_view object) {
     if (!reader.read(object)) {
@@ -126,7 +126,7 @@ void for_each_json_row(std::string_view text, const std::string& file,
           "{}:{}: not a JSON object; give one object a line, or an array of objects, with the same keys",
           file, line);
     }
-    return row(line, reader.cells);
+    return row(line, object.size(), reader.cells);
   };
   const size_t first = text.find_first_not_of(kSpace);
   if (first != text.npos && text[first] == '[') return ArrayReader(text, file).run(use);

@@ -69,7 +69,7 @@ TableFile::TableFile(const std::filesystem::path& path, TableForm form, const Fi
   if (form == TableForm::kCsv) separator_ = separator_in(rows_);
   if (told != '\0') separator_ = told;
   if (form == TableForm::kJson) {
-    for_each_json_row(rows_, path.string(), [this](size_t, const JsonCells& cells) {
+    for_each_json_row(rows_, path.string(), [this](size_t, size_t, const JsonCells& cells) {
       for (const auto& cell : cells) names_.push_back(cell.first);
       return false;
     });
@@ -83,8 +83,8 @@ TableFile::TableFile(const std::filesystem::path& path, TableForm form, const Fi
 }
 
 void TableFile::for_each_cut(const std::function<bool(const Row& row)>& use) const {
-  const UseCells give = [&](int64_t line, std::span<const std::string_view> cells) {
-    return use({.line = line, .cells = cells});
+  const UseCells give = [&](int64_t line, size_t bytes, std::span<const std::string_view> cells) {
+    return use({.line = line, .bytes = bytes, .cells = cells});
   };
   if (form_ == TableForm::kGlue) return for_each_plain_row(rows_, separator_, give);
   for_each_quoted_row(rows_, separator_, path_.string(), give);
@@ -92,7 +92,7 @@ void TableFile::for_each_cut(const std::function<bool(const Row& row)>& use) con
 
 void TableFile::for_each_object(const std::function<bool(const Row& row)>& use) const {
   std::vector<std::string_view> values(names_.size());
-  for_each_json_row(rows_, path_.string(), [&](size_t line, const JsonCells& cells) {
+  for_each_json_row(rows_, path_.string(), [&](size_t line, size_t bytes, const JsonCells& cells) {
     for (size_t i = 0; i < names_.size(); ++i) {
       const auto found =
           std::find_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.first == names_[i]; });
@@ -102,11 +102,21 @@ void TableFile::for_each_object(const std::function<bool(const Row& row)>& use) 
       }
       values[i] = found->second;
     }
-    return use({.line = static_cast<int64_t>(line), .cells = values});
+    return use({.line = static_cast<int64_t>(line), .bytes = bytes, .cells = values});
   });
 }
 
 void TableFile::for_each_row(const std::function<void(const Row& row)>& use) const {
+  try {
+    read_rows(use);
+  } catch (...) {
+    text_->require_unchanged();  // or that is why
+    throw;
+  }
+  text_->require_unchanged();
+}
+
+void TableFile::read_rows(const std::function<void(const Row& row)>& use) const {
   const bool has_header = form_ != TableForm::kJson;
   int64_t seen = 0;
   size_t since = 0;  // bytes
@@ -118,7 +128,7 @@ void TableFile::for_each_row(const std::function<void(const Row& row)>& use) con
                       "separate columns by one separator each, and put quotes around text that holds one");
     }
     use(row);
-    for (const std::string_view cell : row.cells) since += cell.size();
+    since += row.bytes;
     if (since >= kPortion) {
       text_->let_go();
       since = 0;
@@ -135,11 +145,8 @@ void TableFile::refuse_without_rows() const {
 
 std::string TableFile::where(int64_t line) const { return fmt::format("{}:{}", path_.string(), line); }
 
-Table::Table(const std::filesystem::path& path, TableForm form, const FileForm& file)
-    : TableColumns(path, form) {
-  const TableFile read(path, form, file);
-  static_cast<TableColumns&>(*this) = read;
-  read.for_each_row([this](const TableFile::Row& row) {
+Table::Table(const TableFile& file) : TableColumns(file) {
+  file.for_each_row([this](const TableFile::Row& row) {
     for (const std::string_view cell : row.cells) {
       cells_.push_back({text_.size(), cell.size()});
       text_ += cell;

@@ -46,8 +46,8 @@ class TableColumns {
 };
 
 /// A table's file, plain or with gzip, whose rows are read one after the other, again and again. A plain file
-/// in UTF-8 is never whole in memory. Every row is as wide as the header. A byte order mark and CRLF are
-/// heeded; empty lines at the end do not count.
+/// in UTF-8 is mapped and never whole in memory. Every row is as wide as the header. A byte order mark and
+/// CRLF are heeded; empty lines at the end do not count.
 class TableFile : public TableColumns {
  public:
   /// Reads the header. The columns of a CSV whose header has more semicolons or tabs than commas are
@@ -57,9 +57,11 @@ class TableFile : public TableColumns {
   /// A row, which lives for the call alone.
   struct Row {
     int64_t line = 0;  ///< on which it starts, from 1
+    size_t bytes = 0;  ///< in the file
     std::span<const std::string_view> cells;
   };
-  /// Throws DataError with the file and the line for a row that cannot be read, and where there is none.
+  /// Throws DataError with the file and the line for a row that cannot be read, where there is none, and
+  /// where somebody has written to a file that is mapped.
   void for_each_row(const std::function<void(const Row& row)>& use) const;
 
   std::string where(int64_t line) const;  ///< "file:line"
@@ -71,6 +73,7 @@ class TableFile : public TableColumns {
   /// The header's row first, where it has one.
   void for_each_cut(const std::function<bool(const Row& row)>& use) const;
   void for_each_object(const std::function<bool(const Row& row)>& use) const;
+  void read_rows(const std::function<void(const Row& row)>& use) const;
   [[noreturn]] void refuse_without_rows() const;
 
   std::shared_ptr<const OpenText> text_;
@@ -82,7 +85,8 @@ class TableFile : public TableColumns {
 class Table : public TableColumns {
  public:
   /// Throws as TableFile does.
-  Table(const std::filesystem::path& path, TableForm form, const FileForm& file = {});
+  Table(const std::filesystem::path& path, TableForm form, const FileForm& file = {})
+      : Table(TableFile(path, form, file)) {}
 
   size_t rows() const { return lines_.size(); }
   std::string_view cell(size_t row, size_t column) const {
@@ -96,6 +100,8 @@ class Table : public TableColumns {
     size_t begin = 0;
     size_t size = 0;
   };
+
+  explicit Table(const TableFile& file);
 
   std::string text_;            ///< the cells, one after the other
   std::vector<Place> cells_;    ///< row after row

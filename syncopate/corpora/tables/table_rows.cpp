@@ -1,5 +1,6 @@
 #include "syncopate/corpora/tables/table_rows.h"
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ class QuotedCells {
       : text_(text), separator_(separator), file_(file) {}
 
   bool more() const { return more_; }
+  size_t read() const { return next_; }  ///< bytes
 
   /// The next row's cells; the line on which it starts.
   int64_t row(std::vector<std::string_view>& cells) {
@@ -106,7 +108,7 @@ void for_each_plain_row(std::string_view text, char separator, const UseCells& u
       if (cell == line.npos) break;
       line.remove_prefix(cell + 1);
     }
-    if (!use(number, cells) || end == text.npos) return;
+    if (!use(number, std::min(end, text.size()), cells) || end == text.npos) return;
     text.remove_prefix(end + 1);
   }
 }
@@ -116,8 +118,9 @@ void for_each_quoted_row(std::string_view text, char separator, const std::strin
   QuotedCells rows(text, separator, file);
   std::vector<std::string_view> cells;
   while (rows.more()) {
+    const size_t before = rows.read();
     const int64_t line = rows.row(cells);
-    if (!use(line, cells)) return;
+    if (!use(line, rows.read() - before, cells)) return;
   }
 }
 

@@ -11,7 +11,8 @@
 // on.
 namespace syncopate::corpora {
 
-using UseCells = std::function<bool(int64_t line, std::span<const std::string_view> cells)>;
+/// `bytes`: of the row, in the text.
+using UseCells = std::function<bool(int64_t line, size_t bytes, std::span<const std::string_view> cells)>;
 
 /// A line is a row, and a quote a character.
 void for_each_plain_row(std::string_view text, char separator, const UseCells& use);

@@ -13,7 +13,7 @@ int64_t TableTaskReader::look(File file) {
   const int64_t before = of_split;
   TextExample example;
   file.table.for_each_row([&](const TableFile::Row& row) {
-    if (!file.example(row, example)) {
+    if (!file.example(file.table, row, example)) {
       ++left_out_;
       return;
     }
@@ -58,17 +58,16 @@ void TableTaskReader::finish(const std::filesystem::path& path, Purpose purpose)
   if (purpose == Purpose::kTrain) found_.training_notes.push_back(class_counts(found_.labels, of_label_));
 }
 
-void TableTaskReader::read(const UseExample& use) const {
+void TableTaskReader::read(const UseExample& use, std::optional<Split> only) const {
   TextExample example;
   size_t at = 0;
   for (const File& file : files_) {
+    if (only && !parted_ && file.split != only) continue;
     file.table.for_each_row([&](const TableFile::Row& row) {
-      if (!file.example(row, example)) return;
-      if (!parted_) return use(file.split, example);
-      if (at >= held_out_.size())
-        throw DataError("{} was changed while it was read; start again when it is whole",
-                        file.table.path().string());
-      use(held_out_[at++] != 0 ? Split::kTest : Split::kTrain, example);
+      if (!file.example(file.table, row, example)) return;
+      Split split = file.split;
+      if (parted_ && held_out_.at(at++) != 0) split = Split::kTest;
+      if (!only || split == only) use(split, example);
     });
   }
 }

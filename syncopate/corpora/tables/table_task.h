@@ -13,14 +13,14 @@ namespace syncopate::corpora {
 /// A text task whose splits are tables. Whoever derives from it looks at one file after the other.
 class TableTaskReader : public TextTaskReader {
  public:
-  void read(const UseExample& use) const override;
+  void read(const UseExample& use, std::optional<Split> only = {}) const override;
 
  protected:
   struct File {
     TableFile table;
     Split split;
     /// Makes an example of a row; false: the row is left out.
-    std::function<bool(const TableFile::Row& row, TextExample& example)> example;
+    std::function<bool(const TableFile& table, const TableFile::Row& row, TextExample& example)> example;
   };
 
   /// `parted`: there is one file, and a tenth of it becomes the test split.

@@ -4,6 +4,7 @@
 #include "syncopate/base/error.h"
 #include "syncopate/base/file.h"
 #include "syncopate/base/hash.h"
+#include "syncopate/base/mapped_file.h"
 #include "syncopate/parallel/pipeline/activation_codec.h"
 
 // A file: how long its head is (8 bytes), the head (JSON), what a codec keeps, a checksum over all of that.

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace syncopate::emulation {
+namespace syncopate {
 
 /// Owns a file descriptor.
 class Descriptor {
@@ -28,4 +28,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace syncopate::emulation
+}  // namespace syncopate

@@ -91,8 +91,9 @@ void ChosenTexts::read(const std::function<void(Batch)>& use, std::optional<Spli
         split == Split::kTest ? test_.at(next_test++) : train_.at(next_train++);
     if (chosen && (!only || only == chosen)) batches.add(*chosen, example);
   };
-  // The validation split is a part of the training data, or a file's.
-  task_->read(add, only == Split::kTest ? only : only ? std::optional(Split::kTrain) : std::nullopt);
+  std::optional<Split> of_task = only;
+  if (only == Split::kValidation) of_task = Split::kTrain;  // of which it may be a part
+  task_->read(add, of_task);
   if (validation_ && (!only || only == Split::kValidation)) {
     validation_->read([&](Split, const TextExample& example) { batches.add(Split::kValidation, example); });
   }

@@ -8,24 +8,9 @@
 #include "syncopate/base/error.h"
 
 namespace syncopate::data {
-namespace {
-
-std::shared_ptr<const MemoryExamples> tokenized(const std::vector<corpora::TextExample>& examples,
-                                                const text::WordPiece& tokenizer, int64_t max_length) {
-  require_room_for_special_words(max_length);
-  auto all = std::make_shared<MemoryExamples>();
-  for (const corpora::TextExample& example : examples) all->append(example, tokenizer, max_length);
-  return all;
-}
-
-}  // namespace
 
 TextDataset::TextDataset(std::shared_ptr<const TextExamples> examples, int32_t pad)
     : examples_(std::move(examples)), pad_(pad) {}
-
-TextDataset::TextDataset(const std::vector<corpora::TextExample>& examples, const text::WordPiece& tokenizer,
-                         int64_t max_length)
-    : TextDataset(tokenized(examples, tokenizer, max_length), tokenizer.pad()) {}
 
 TextExamples::Example TextDataset::at(int64_t id) const {
   check(id >= 0 && id < size(), "an example's number is within its data set");

@@ -3,12 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
-#include "syncopate/corpora/text_task.h"
 #include "syncopate/data/dataset.h"
 #include "syncopate/data/text_examples.h"
-#include "syncopate/text/wordpiece.h"
 
 namespace syncopate::data {
 
@@ -17,10 +14,6 @@ class TextDataset : public Dataset {
  public:
   /// `pad`: the number of the word that fills a batch's shorter texts.
   TextDataset(std::shared_ptr<const TextExamples> examples, int32_t pad);
-  /// Tokenizes; `max_length` counts the special words. Throws ConfigError when it is less than 3, the special
-  /// words of a pair.
-  TextDataset(const std::vector<corpora::TextExample>& examples, const text::WordPiece& tokenizer,
-              int64_t max_length);
 
   int64_t size() const override { return examples_->size(); }
 

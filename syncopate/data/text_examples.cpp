@@ -61,6 +61,7 @@ void MemoryExamples::append(const text::Encoding& encoding, int64_t label) {
 
 void MemoryExamples::append(const corpora::TextExample& example, const text::WordPiece& tokenizer,
                             int64_t max_length) {
+  if (max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", max_length);
   const std::optional<std::string_view> pair =
       example.b.empty() ? std::nullopt : std::optional<std::string_view>(example.b);
   append(tokenizer.encode(example.a, pair, max_length), example.label);
@@ -110,10 +111,6 @@ void ExamplesFingerprint::add(std::span<const int32_t> words, int32_t seconds, i
 
 uint64_t ExamplesFingerprint::value() const {
   return checksum_of(std::vector<uint64_t>{words_.value(), examples_.value()});
-}
-
-void require_room_for_special_words(int64_t max_length) {
-  if (max_length < 3) throw ConfigError("max_length must be 3 or more, got {}", max_length);
 }
 
 ExamplesWriter::ExamplesWriter(const std::filesystem::path& folder, const std::string& split,

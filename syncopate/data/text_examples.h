@@ -48,7 +48,8 @@ class ExamplesFingerprint {
 class MemoryExamples : public TextExamples {
  public:
   void append(const text::Encoding& encoding, int64_t label);
-  /// Tokenizes; `max_length` counts the special words and is 3 or more.
+  /// Tokenizes; `max_length` counts the special words. Throws ConfigError when it is less than 3, those of a
+  /// pair.
   void append(const corpora::TextExample& example, const text::WordPiece& tokenizer, int64_t max_length);
   void append(const MemoryExamples& others);
 
@@ -64,9 +65,6 @@ class MemoryExamples : public TextExamples {
   std::vector<int64_t> starts_{0};  ///< size() + 1 offsets into words_
   std::vector<int32_t> seconds_, labels_;
 };
-
-/// Throws ConfigError when `max_length` has no room for the special words of a pair.
-void require_room_for_special_words(int64_t max_length);
 
 /// Writes examples of a split, words of a vocabulary of that size, into token files that are named by
 /// files_of_examples. Failures are CannotWrite.

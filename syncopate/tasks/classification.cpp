@@ -168,22 +168,27 @@ Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
   if (source.labels.empty()) {  // transformers' names for classes without one
     for (int64_t i = 0; i < config.num_labels; ++i) source.labels.push_back(fmt::format("LABEL_{}", i));
   }
-  corpora::TextTask task = spec.prompts.empty() ? corpora::load_task(source, purpose_of(spec, predict))
-                                                : task_of_prompts(spec, source);
-  if (config.num_labels != static_cast<int64_t>(task.labels.size())) {
+  const auto task = spec.prompts.empty() ? corpora::open_task(source, purpose_of(spec, predict))
+                                         : corpora::reader_of(task_of_prompts(spec, source));
+  const std::vector<std::string>& labels = task->found().labels;
+  if (config.num_labels != static_cast<int64_t>(labels.size())) {
     throw DataError(
         "the model in {} tells {} classes apart but the task {} has {}; use a model trained on this task",
-        spec.model, config.num_labels, spec.task, task.labels.size());
+        spec.model, config.num_labels, spec.task, labels.size());
   }
-  std::vector<std::string> notes = task.notes;
-  align_labels(*loaded.model, task.labels, notes);
+  std::vector<std::string> notes = task->found().notes;
+  align_labels(*loaded.model, labels, notes);
   require_vocabulary_fits(tokenizer, config, spec.model, "in it");
   const int64_t max_length = scored_length(spec, config.max_positions);
   Scoring made;
-  made.test = std::make_shared<data::TextDataset>(std::move(task.test), tokenizer, max_length);
-  made.metric = metric_of(task.labels, task.parts);
+  const auto examples = std::make_shared<data::MemoryExamples>();
+  task->read([&](corpora::Split, const corpora::TextExample& example) {
+    examples->append(example, tokenizer, max_length);
+  });
+  made.test = std::make_shared<data::TextDataset>(examples, tokenizer.pad());
+  made.metric = metric_of(labels, task->found().parts);
   made.notes = std::move(notes);
-  made.answer = answer_with_classes(task.labels, spec.prompts, spec.pairs);
+  made.answer = answer_with_classes(labels, spec.prompts, spec.pairs);
   made.model = std::move(loaded.model);
   return made;
 }

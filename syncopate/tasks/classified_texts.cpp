@@ -65,7 +65,6 @@ struct MadeExamples {
 /// Gives `use` the texts as examples.
 void tokenize(const ChosenTexts& texts, size_t threads, const text::WordPiece& tokenizer, int64_t max_length,
               const std::function<void(const MadeExamples&)>& use) {
-  data::require_room_for_special_words(max_length);
   for_each_made<MadeExamples>(
       texts, std::nullopt, threads,
       [&](const ChosenTexts::Batch& batch) {

@@ -3,6 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
+#include "syncopate/text/wordpiece.h"
 #include "tests/support/fixtures.h"
 
 namespace syncopate::data {
@@ -15,12 +19,19 @@ text::WordPiece abc_tokenizer() {
 const std::vector<corpora::TextExample> kExamples{
     {"a b c", "", 1}, {"a", "b b", 0}, {"", "", -1}, {"a a a a a", "b b b", 2}};
 
+TextDataset dataset_of(const std::vector<corpora::TextExample>& texts, int64_t max_length) {
+  const text::WordPiece tokenizer = abc_tokenizer();
+  const auto examples = std::make_shared<MemoryExamples>();
+  for (const corpora::TextExample& text : texts) examples->append(text, tokenizer, max_length);
+  return TextDataset(examples, tokenizer.pad());
+}
+
 at::Tensor rows(std::vector<int64_t> values, int64_t width) {
   return at::tensor(values, at::kLong).view({-1, width});
 }
 
 TEST(TextDataset, PadsToTheLongestOfTheBatch) {
-  const TextDataset data(kExamples, abc_tokenizer(), 64);
+  const TextDataset data = dataset_of(kExamples, 64);
   ASSERT_EQ(data.size(), 4);
   EXPECT_EQ(data.length(0), 5);
   const tensor::Batch batch = data.collate(std::vector<int64_t>{2, 1, 0}, kEvaluationDraw);
@@ -40,38 +51,38 @@ TEST(TextDataset, PadsToTheLongestOfTheBatch) {
 }
 
 TEST(TextDataset, FingerprintTellsTextsAndLabelsApart) {
-  const uint64_t mark = TextDataset(kExamples, abc_tokenizer(), 64).fingerprint();
-  EXPECT_EQ(TextDataset(kExamples, abc_tokenizer(), 64).fingerprint(), mark);
+  const uint64_t mark = dataset_of(kExamples, 64).fingerprint();
+  EXPECT_EQ(dataset_of(kExamples, 64).fingerprint(), mark);
   auto changed = kExamples;
   changed[3].label = 1;
-  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "one label";
+  EXPECT_NE(dataset_of(changed, 64).fingerprint(), mark) << "one label";
   changed = kExamples;
   changed[0].a = "a b b";
-  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "one word";
+  EXPECT_NE(dataset_of(changed, 64).fingerprint(), mark) << "one word";
   changed = kExamples;
   std::swap(changed[0], changed[1]);
-  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "another order";
+  EXPECT_NE(dataset_of(changed, 64).fingerprint(), mark) << "another order";
   changed = kExamples;
   changed[1] = {"a b", "b", 0};
-  EXPECT_NE(TextDataset(changed, abc_tokenizer(), 64).fingerprint(), mark) << "where the second text begins";
+  EXPECT_NE(dataset_of(changed, 64).fingerprint(), mark) << "where the second text begins";
 }
 
 TEST(TextDataset, TruncatesToMaxLength) {
-  const TextDataset data(kExamples, abc_tokenizer(), 7);
+  const TextDataset data = dataset_of(kExamples, 7);
   const tensor::Batch batch = data.collate(std::vector<int64_t>{3}, kEvaluationDraw);
   EXPECT_TRUE(at::equal(batch.at("input_ids"), rows({2, 5, 5, 3, 6, 6, 3}, 7)));
-  EXPECT_EQ(TextDataset(kExamples, abc_tokenizer(), 64).length(3), 11);
-  EXPECT_THROW(TextDataset(kExamples, abc_tokenizer(), 2), ConfigError);
+  EXPECT_EQ(dataset_of(kExamples, 64).length(3), 11);
+  EXPECT_THROW(dataset_of(kExamples, 2), ConfigError);
 }
 
 TEST(TextDataset, NoExamplesMakeAnEmptyBatch) {
-  const TextDataset data(kExamples, abc_tokenizer(), 64);
+  const TextDataset data = dataset_of(kExamples, 64);
   const tensor::Batch batch = data.collate({}, kEvaluationDraw);
   EXPECT_EQ(batch.size(), 0);
   EXPECT_EQ(batch.at("input_ids").sizes(), (at::IntArrayRef{0, 0}));
   EXPECT_EQ(batch.at("labels").numel(), 0);
   EXPECT_THROW(data.collate(std::vector<int64_t>{4}, kEvaluationDraw), InternalError);
-  EXPECT_EQ(TextDataset({}, abc_tokenizer(), 64).size(), 0);
+  EXPECT_EQ(dataset_of({}, 64).size(), 0);
 }
 
 TEST(TextTask, HoldsOutTheSmallestKeysInOrder) {

@@ -182,9 +182,9 @@ Scoring score_classification(const spec::ScoreSpec& spec, bool predict) {
   const int64_t max_length = scored_length(spec, config.max_positions);
   Scoring made;
   const auto examples = std::make_shared<data::MemoryExamples>();
-  task->read([&](corpora::Split, const corpora::TextExample& example) {
-    examples->append(example, tokenizer, max_length);
-  });
+  task->read([&](corpora::Split,
+                 const corpora::TextExample& example) { examples->append(example, tokenizer, max_length); },
+             corpora::Split::kTest);  // of a file that was parted to train on it, the rest is not scored
   made.test = std::make_shared<data::TextDataset>(examples, tokenizer.pad());
   made.metric = metric_of(labels, task->found().parts);
   made.notes = std::move(notes);
